@@ -1,0 +1,90 @@
+# Whole build. Sources are found by folder: a new .c needs no edit here.
+#   make [V=release|debug|asan|tsan|cov]    make test    make lint    make fuzz    make bench    make demo
+V  ?= release
+CC := gcc
+O  := build/obj/$(V)
+OUT := $(if $(filter release,$(V)),build,build/$(V))
+
+# Modules linked into each program (folders below src/).
+MODS_brig := base sys wire parse core tier session spawn cli
+MODS_brig-init := base wire parse guest
+BINS := brig brig-init
+LIBS_brig := -lcyaml -lyaml -ljansson
+LIBS_brig-init :=
+
+WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef \
+	-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+	-Wpointer-arith -Wcast-qual -Wwrite-strings -Wswitch-enum \
+	-Wimplicit-fallthrough -Wdouble-promotion
+HARD := -fstack-protector-strong -fstack-clash-protection -fcf-protection=full \
+	-fno-strict-aliasing -fno-delete-null-pointer-checks -fno-common \
+	-fvisibility=hidden
+LINK := -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code
+VERSION := $(shell cat VERSION)
+PREFIX ?= /usr/local
+LIBEXECDIR ?= $(PREFIX)/lib/brig
+CPP  := -std=gnu11 -D_GNU_SOURCE -Isrc -Ibuild/gen -Itests -MMD -MP -g \
+	-DBRIG_VERSION='"$(VERSION)"' -DBRIG_LIBEXECDIR='"$(LIBEXECDIR)"'
+
+ifeq ($(V),release)
+  OPT := -O2 -D_FORTIFY_SOURCE=3 -fno-strict-overflow -ftrivial-auto-var-init=zero -fPIE
+  LNK := -static-pie
+else ifeq ($(V),debug)
+  OPT := -Og
+else ifeq ($(V),asan)
+  CC  := clang
+  OPT := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+  LNK := -fsanitize=address,undefined
+else ifeq ($(V),tsan)
+  CC  := clang
+  OPT := -O1 -fsanitize=thread -fPIE
+  LNK := -fsanitize=thread -pie
+else ifeq ($(V),fuzz)
+  CC  := clang
+  OPT := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+  LNK := -fsanitize=fuzzer,address,undefined
+else ifeq ($(V),cov)
+  OPT := -O0 --coverage
+  LNK := --coverage
+else
+  $(error unknown V=$(V): release, debug, asan, tsan, fuzz, cov)
+endif
+CFLAGS := $(CPP) $(OPT) $(WARN) $(HARD)
+ifeq ($(CC),gcc)
+  CFLAGS += -Wno-format-truncation -Wlogical-op -Wduplicated-cond -Wduplicated-branches
+endif
+
+LIBSRC := $(filter-out src/bin/%,$(shell find src -name '*.c'))
+UNITS  := $(patsubst tests/unit/%.c,$(O)/unit/%,$(shell find tests/unit -name '*_test.c'))
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+TOOLS  := $(patsubst tests/tools/%.c,$(OUT)/tests/%,$(wildcard tests/tools/*.c))
+GEN    := build/gen/seccomp_filters.h
+objs    = $(patsubst %.c,$(O)/%.o,$(foreach m,$(1),$(shell find src/$(m) -name '*.c')))
+
+all: $(BINS:%=$(OUT)/%)
+include mk/test.mk
+include mk/install.mk
+
+build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '*.[ch]')
+	@mkdir -p $(@D)
+	@python3 tools/check_layers.py && touch $@
+build/gen/gen_seccomp: tools/gen_seccomp.c src/tier/container/seccomp.def
+	@mkdir -p $(@D)
+	gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -Isrc $< -lseccomp -o $@
+$(GEN): build/gen/gen_seccomp
+	build/gen/gen_seccomp > $@.new && mv $@.new $@
+$(O)/%.o: %.c $(GEN) | build/layers.ok
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -c $< -o $@
+.SECONDEXPANSION:
+$(BINS:%=$(OUT)/%): $(OUT)/%: $(O)/src/bin/%.o $$(call objs,$$(MODS_$$*))
+	@mkdir -p $(@D)
+	$(CC) $(LINK) $(LNK) $^ $(LIBS_$*) -o $@
+$(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o)
+	@rm -f $@
+	$(AR) rcs $@ $^
+clean:
+	rm -rf build
+.PHONY: all clean
+.SECONDARY:
+-include $(shell find build -name '*.d' 2>/dev/null)

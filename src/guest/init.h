@@ -1,0 +1,16 @@
+#pragma once
+/*
+ * brig-init, the agent: PID 1 of every sandbox. Static, no configuration file, no environment.
+ *
+ * argv: brig-init KEY=VALUE...
+ *   stream=N      descriptor of the byte stream to the host (required)
+ *   leaf=N        cgroup folder (O_PATH) for the first EXEC that brings none
+ *   user=NAME     default user of requests without USER (default root)
+ *   filter=command  load the command filter before every exec and file helper; filter=none: no filter
+ *                 (tiers whose own kernel is the wall)
+ *   rootcaps=none|files  capabilities a program with uid 0 keeps
+ *
+ * How an exec without a leaf is kept together: unless it says REQ_SOLE, an intermediate process per
+ * exec is its subreaper; ending the exec stops and kills its descendants in sweeps until none is left.
+ */
+int init_main(int argc, char **argv);

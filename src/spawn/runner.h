@@ -1,0 +1,70 @@
+#pragma once
+/*
+ * Starting and holding one sandbox. The spawner's side of `brig run`, and of the daemon later.
+ *
+ * runner_start forks the sandbox's runner: a small single-threaded process that makes the cgroups,
+ * starts the tier, enforces the life span, and removes everything at the end. Caller and runner
+ * watch each other by pidfd: if the caller dies the runner kills and removes the sandbox; if the
+ * runner dies, runner_wait does it in the caller.
+ *
+ * The caller holds the only host end of the agent's stream, so when caller and runner both die the
+ * agent sees end of file and ends the sandbox.
+ */
+#include "base/err.h"
+#include "core/spec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct runner; /* opaque */
+
+/* How and at what cost the sandbox ended. */
+struct runner_end {
+	bool timed_out;      /* the life span ended it */
+	bool killed;         /* runner_kill ended it */
+	bool lost;           /* the runner died; the caller cleaned up */
+	uint32_t oom_kills;  /* processes the memory limit killed */
+	uint32_t pids_denied; /* forks the process limit refused (0 where the kernel does not count) */
+	uint64_t memory_peak; /* bytes, 0 = unknown */
+	uint64_t cpu_us;      /* of everything that ran inside, 0 = unknown */
+	uint64_t wall_us;     /* from the runner's start to the end */
+};
+
+/*
+ * Start a sandbox. Returns at once, before it is up: requests may be written to the agent's stream
+ * immediately. A start that fails shows as end of file on the stream and by runner_wait.
+ * spec is borrowed for the call only. 0, or an error with nothing left behind.
+ */
+int must_check runner_start(const struct spec *spec, struct runner **ret, struct err *e);
+
+/* Our end of the agent's stream; owned by the runner object, closed by runner_free. */
+int runner_agent_fd(const struct runner *r);
+/* The first exec's cgroup leaf is handed to the agent at start: the first EXEC needs no REQ_FD_LEAF. */
+/* A descriptor that polls readable when runner_handle has something to do. */
+int runner_event_fd(const struct runner *r);
+
+enum runner_state { RUNNER_STARTING, RUNNER_UP, RUNNER_ENDED };
+/* Take in what the runner reported, without blocking. */
+enum runner_state runner_handle(struct runner *r);
+
+/* Blocking: make the cgroup leaf of another exec and return its folder descriptor (owned by the
+ * caller). -EOPNOTSUPP where the host has no writable cgroup v2: the agent then guards the exec's tree. */
+int must_check runner_leaf(struct runner *r, uint32_t exec_id, int *ret_fd, struct err *e);
+/* Blocking: kill every process of one exec (its leaf) and remove the leaf. Exec 1 is the first.
+ * -EOPNOTSUPP as above: send RESET on its stream, the agent does it. */
+int must_check runner_leaf_kill(struct runner *r, uint32_t exec_id, struct err *e);
+/* Blocking: processes killed by the memory limit so far. */
+int must_check runner_oom_count(struct runner *r, uint32_t *ret, struct err *e);
+/* Order the end of the sandbox; does not wait. Idempotent. */
+void runner_kill(struct runner *r);
+/*
+ * Wait until the sandbox has ended and everything of it is removed (order it with runner_kill or by
+ * ending the agent). If the start failed: the runner's error. If the runner was lost: cleans up,
+ * returns 0 with ret->lost.
+ */
+int must_check runner_wait(struct runner *r, struct runner_end *ret, struct err *e);
+void runner_free(struct runner *r); /* kills and waits if needed; accepts NULL */
+
+/* Remove what dead runners left (cgroups, records). Returns how many sandboxes were swept. */
+int runner_sweep(void);
