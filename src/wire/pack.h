@@ -8,12 +8,14 @@
  *             u32 chunk length (1..PACK_CHUNK_MAX) + bytes, and a zero chunk length at the end
  *
  * Only folders, regular files and symbolic links exist; a folder comes before what is in it. Data
- * ends by its own zero chunk, so that a file that changes while it is read stays well framed;
- * `size` is what was announced, and a reader may refuse by it before the data comes. Holes are
- * carried: a chunk length with PACK_HOLE set is that many zero bytes (u64 follows) without data.
+ * ends by its own zero chunk, so that a file that shrinks while it is read stays well framed; `size`
+ * is what was announced, data and holes together never pass it (-EPROTO), so a reader can refuse a
+ * file before its data comes. Holes are carried: a chunk length of exactly PACK_HOLE, then u64: that
+ * many zero bytes without data. A writer stops reading a file at the size it announced.
  *
  * Paths are relative, of the form a/b/c: no empty, "." or ".." component, no leading or trailing
- * slash, no NUL; the root of a packed folder is an empty path. pack_decode checks this, so a path
+ * slash, no NUL, no component over 255 bytes; the root of what is packed, a folder or one single
+ * file, is the empty path and comes first. pack_next checks the form of paths, so a path
  * that came out of it can be resolved beneath a folder (openat2(2), RESOLVE_BENEATH).
  * Both sides read hostile bytes with it.
  */
@@ -23,13 +25,16 @@
 #include <stdint.h>
 
 enum { PACK_PATH_MAX = 4095, PACK_TARGET_MAX = 4095, PACK_CHUNK_MAX = 1024 * 1024, PACK_DEPTH_MAX = 512 };
-enum { PACK_HOLE = 1u << 31 };
+#define PACK_HOLE (UINT32_C(1) << 31)
+/* What a decoder buffers. One pack_feed of PACK_FEED_MAX bytes always fits after the events were
+ * drained to PACK_EV_MORE. */
+enum { PACK_BUF_MAX = 256 * 1024, PACK_FEED_MAX = 128 * 1024 };
 
 enum pack_type { PACK_END = 0, PACK_DIR = 1, PACK_FILE = 2, PACK_LINK = 3 };
 
 struct pack_entry {
 	enum pack_type type;
-	uint16_t mode; /* permission bits, 07777; setuid, setgid and sticky are refused by decode */
+	uint16_t mode; /* permission bits, 0777; setuid, setgid and sticky are refused */
 	uint64_t size; /* announced size of a file, bytes */
 	uint64_t mtime_ns;
 	char path[PACK_PATH_MAX + 1];
@@ -49,6 +54,7 @@ struct pack_decoder {
 	struct buf in;
 	int state;
 	uint64_t chunk_left;
+	uint64_t size_left; /* what the current file may still bring, bytes */
 	struct pack_entry entry;
 };
 
@@ -58,8 +64,10 @@ void pack_decoder_done(struct pack_decoder *d);
 int must_check pack_feed(struct pack_decoder *d, const void *p, size_t n);
 /* The next event. DATA points into the decoder and is valid until the next call. -EPROTO. */
 int pack_next(struct pack_decoder *d, const uint8_t **ret_data, uint64_t *ret_len);
+/* True once the END entry was met and nothing followed it: what a reader checks at end of input. */
+bool pack_complete(const struct pack_decoder *d);
 
-/* Writing. 0, -ENOBUFS, -ENOMEM; -EINVAL for a path that pack_decode would refuse. */
+/* Writing. 0, -ENOBUFS, -ENOMEM; -EINVAL for an entry that pack_next would refuse. */
 int must_check pack_put_start(struct buf *b);
 int must_check pack_put_entry(struct buf *b, const struct pack_entry *e);
 int must_check pack_put_data(struct buf *b, const void *p, size_t n); /* n <= PACK_CHUNK_MAX, n > 0 */
