@@ -1,5 +1,6 @@
 # Whole build. Sources are found by folder: a new .c needs no edit here.
-#   make [V=release|debug|asan|tsan|cov]    make test    make lint    make fuzz    make bench    make demo
+#   make [V=release|debug|asan|tsan|fuzz|cov] [VERBOSE=1]
+#   make test|lint|unit|behaviour|fuzz|bench|demo|install (mk/*.mk)
 V  ?= release
 CC := gcc
 O  := build/obj/$(V)
@@ -61,6 +62,9 @@ TOOLS  := $(patsubst tests/tools/%.c,$(OUT)/tests/%,$(wildcard tests/tools/*.c))
 GEN    := build/gen/seccomp_filters.h
 objs    = $(patsubst %.c,$(O)/%.o,$(foreach m,$(1),$(shell find src/$(m) -name '*.c')))
 
+Q := $(if $(VERBOSE),,@)
+say = @$(if $(VERBOSE),:,printf '  %-5s %s\n' $(1) $(2))
+
 all: $(BINS:%=$(OUT)/%)
 include mk/test.mk
 include mk/install.mk
@@ -70,19 +74,31 @@ build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '
 	@python3 tools/check_layers.py && touch $@
 build/gen/gen_seccomp: tools/gen_seccomp.c src/tier/container/seccomp.def
 	@mkdir -p $(@D)
-	gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -Isrc $< -lseccomp -o $@
+	$(call say,CC,$@)
+	$(Q)gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -Isrc $< -lseccomp -o $@
 $(GEN): build/gen/gen_seccomp
-	build/gen/gen_seccomp > $@.new && mv $@.new $@
-$(O)/%.o: %.c $(GEN) | build/layers.ok
+	$(call say,GEN,$@)
+	$(Q)build/gen/gen_seccomp > $@.new && mv $@.new $@
+# Stamps that change with the flags and with the set of sources: what depends on them is made anew.
+stamp = $(shell mkdir -p $(O); printf '%s\n' '$(subst ','\'',$(2))' > $(O)/$(1).new; \
+	cmp -s $(O)/$(1).new $(O)/$(1) && rm $(O)/$(1).new || mv $(O)/$(1).new $(O)/$(1))
+ifneq ($(MAKECMDGOALS),clean)
+  $(call stamp,flags,$(CC) $(CFLAGS))
+  $(call stamp,sources,$(LIBSRC))
+endif
+$(O)/%.o: %.c $(O)/flags | $(GEN) build/layers.ok
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c $< -o $@
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CFLAGS) -c $< -o $@
 .SECONDEXPANSION:
-$(BINS:%=$(OUT)/%): $(OUT)/%: $(O)/src/bin/%.o $$(call objs,$$(MODS_$$*))
+$(BINS:%=$(OUT)/%): $(OUT)/%: $(O)/src/bin/%.o $$(call objs,$$(MODS_$$*)) $(O)/sources
 	@mkdir -p $(@D)
-	$(CC) $(LINK) $(LNK) $^ $(LIBS_$*) -o $@
-$(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK) $(LNK) $(filter %.o,$^) $(LIBS_$*) -o $@
+$(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o) $(O)/sources
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $(filter %.o,$^)
 clean:
 	rm -rf build
 .PHONY: all clean

@@ -1,10 +1,69 @@
-# Tests, fuzzing, lint, bench and demo.
+# Tests, fuzzing, lint and the demo. Each stage can be run alone; tools/run_tests.py runs them all.
+# Tests are found by folder: a new one needs no edit here.
+#
+#   V=asan unit          any variant
+#   T=tests/behaviour/x.t  only these files (behaviour, agent-test, kill-test, vm-test, lint)
+#   FUZZ_SECONDS=300     per fuzz target
+# PERL5LIB is for the harness; make's own variables must not reach a test.
+PROVE := env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS PERL5LIB=tools prove --harness TapTotals --timer \
+	--failures --comments --exec ''
+
 $(O)/unit/%: $(O)/tests/unit/%.o $(O)/lib.a
 	@mkdir -p $(@D)
-	$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) -o $@
 $(OUT)/tests/%: $(O)/tests/tools/%.o $(O)/lib.a
 	@mkdir -p $(@D)
-	$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) -o $@
+# One fuzz target is one file: linked with libFuzzer (V=fuzz), and with a driver that only replays
+# the committed corpus (every other variant).
+$(O)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $(O)/lib.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) -o $@
+$(O)/replay/%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o $(O)/lib.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) -o $@
+
+# Without a test file a stage has proved nothing, so that is an error.
+run = @$(if $(strip $(1)),$(PROVE) $(2) $(1),echo 'no test found for $@' >&2; exit 1)
+suite = $(or $(T),$(sort $(wildcard tests/$(1)/*.t)))
+programs: $(BINS:%=$(OUT)/%) $(TOOLS)
+
 unit: $(UNITS)
-	prove -Q -e '' $(UNITS) || prove -v -e '' $(UNITS)
-.PHONY: unit
+	$(call run,$(sort $(UNITS)),-j2)
+replay: $(FUZZERS:%=$(O)/replay/%)
+	$(call run,$(sort $^),-j2)
+agent-test: programs
+	$(call run,$(call suite,agent))
+behaviour: programs
+	$(call run,$(call suite,behaviour))
+kill-test: programs
+	$(call run,$(call suite,lifecycle))
+vm-test: programs
+	$(call run,$(call suite,vm))
+lint: programs $(LIBSRC:%.c=$(O)/%.o)
+	$(call run,$(call suite,lint))
+
+# 30 s per target, two at a time, 5 min for all.
+FUZZ_SECONDS ?= $(shell n=$(words $(FUZZERS)); s=$$((600 / (n ? n : 1))); echo $$((s < 30 ? s : 30)))
+ifeq ($(V),fuzz)
+fuzz: $(FUZZERS:%=$(O)/fuzz/%)
+	$(call run,$(sort $^),-j2 --exec 'tools/fuzz_one.sh $(FUZZ_SECONDS)')
+else
+fuzz:
+	@+$(MAKE) --no-print-directory V=fuzz fuzz
+endif
+
+test:
+	@+env -u MAKEFLAGS -u MAKELEVEL tools/run_tests.py
+demo: all
+	@examples/tour.sh
+format:
+	clang-format -i $$(find src tests examples -name '*.[ch]')
+cov:
+	@+$(MAKE) --no-print-directory V=cov unit
+	tools/coverage.sh
+.PHONY: programs unit replay agent-test behaviour kill-test vm-test lint fuzz test demo format cov
