@@ -66,8 +66,7 @@ Q := $(if $(VERBOSE),,@)
 say = @$(if $(VERBOSE),:,printf '  %-5s %s\n' $(1) $(2))
 
 all: $(BINS:%=$(OUT)/%)
-include mk/test.mk
-include mk/install.mk
+include $(sort $(wildcard mk/*.mk))
 
 build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '*.[ch]')
 	@mkdir -p $(@D)

@@ -1,1 +1,27 @@
-# Installing and removing.
+# Installing and removing. PREFIX, DESTDIR, LIBEXECDIR and SYSCONFDIR as usual; PREFIX and LIBEXECDIR
+# are compiled in (brig finds brig-init next to itself, else in LIBEXECDIR), so give them to `make`
+# and `make install` alike.
+SYSCONFDIR ?= /etc
+D := $(DESTDIR)
+SHARE := $(PREFIX)/share
+
+# source:destination:mode of every installed file; what is not in the tree is not in the list.
+installed = $(foreach f,$(wildcard docs/man/*.[1-8]),$(f):$(SHARE)/man/man$(subst .,,$(suffix $(f)))/$(notdir $(f)):644) \
+	$(foreach f,$(wildcard dist/completions/brig.bash),$(f):$(SHARE)/bash-completion/completions/brig:644) \
+	$(foreach f,$(wildcard dist/completions/_brig),$(f):$(SHARE)/zsh/site-functions/_brig:644) \
+	$(foreach f,$(wildcard dist/completions/brig.fish),$(f):$(SHARE)/fish/vendor_completions.d/brig.fish:644) \
+	$(foreach f,$(wildcard dist/profiles/*.yaml),$(f):$(SHARE)/brig/profiles/$(notdir $(f)):644) \
+	$(foreach f,$(wildcard dist/apparmor/*),$(f):$(SYSCONFDIR)/apparmor.d/$(notdir $(f)):644) \
+	$(OUT)/brig:$(PREFIX)/bin/brig:755 \
+	$(OUT)/brig-init:$(LIBEXECDIR)/brig-init:755
+
+install: all
+	@set -e; for f in $(installed); do \
+		src=$${f%%:*}; f=$${f#*:}; \
+		install -D -m "$${f##*:}" "$$src" "$(D)$${f%:*}"; \
+		echo "  INSTALL $(D)$${f%:*}"; \
+	done
+uninstall:
+	@set -e; for f in $(installed); do f=$${f#*:}; rm -f "$(D)$${f%:*}"; done
+	@rmdir -p --ignore-fail-on-non-empty $(D)$(LIBEXECDIR) $(D)$(SHARE)/brig/profiles 2>/dev/null || true
+.PHONY: install uninstall

@@ -1,0 +1,76 @@
+#!/bin/bash
+# The checks that look at the tree as a whole, one test each.
+set -u
+n=0 failed=0
+
+# check NAME CMD...: the command's output is shown when it fails.
+check() {
+	local name=$1 out
+	shift
+	n=$((n + 1))
+	if out=$("$@" 2>&1); then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		[ -z "$out" ] || while IFS= read -r line; do echo "# $line"; done <<<"$out"
+		failed=1
+	fi
+}
+
+# Every tracked or new file of the tree, without ignored ones; plain find where there is no git.
+tree() {
+	git ls-files --cached --others --exclude-standard 2>/dev/null ||
+		find . -path ./build -prune -o -path ./.git -prune -o -type f -printf '%P\n'
+}
+shell_scripts() {
+	local f
+	while IFS= read -r f; do
+		[ -f "$f" ] || continue
+		case $f in
+		*.sh | *.bash) echo "$f" ;;
+		*) if head -c 64 -- "$f" | head -n 1 | grep -qaE '^#!(/usr)?/bin/(env )?(ba|da)?sh'; then echo "$f"; fi ;;
+		esac
+	done < <(tree)
+}
+manuals() {
+	local f
+	for f in docs/man/*.[1-8]; do
+		[ -f "$f" ] || { echo "no man page in docs/man"; return 1; }
+		# Style hints are not findings; warnings and errors are.
+		mandoc -T lint -W warning "$f" || return
+	done
+}
+executable() {
+	local f bad=0
+	for f in tests/*/*.t; do
+		[ -x "$f" ] || { echo "$f is not executable"; bad=1; }
+	done
+	return "$bad"
+}
+no_conflict_marks() {
+	local found
+	found=$(tree | grep -vE '^tests/fuzz/corpus/' | xargs -d '\n' grep -lE '^(<<<<<<<|>>>>>>>) ' 2>/dev/null)
+	[ -z "$found" ] || { echo "$found"; return 1; }
+}
+cpp_check() {
+	# readdirCalled: glibc's readdir(3) is safe per directory stream, and readdir_r is deprecated.
+	cppcheck --quiet --enable=warning,portability --error-exitcode=1 --inline-suppr --std=c11 \
+		--library=posix --library=gnu -D_GNU_SOURCE -D__x86_64__ -DBRIG_VERSION='"0"' \
+		-DBRIG_LIBEXECDIR='"/"' -Isrc -Ibuild/gen -j2 --cppcheck-build-dir=build/cppcheck \
+		--suppress=missingInclude --suppress=readdirCalled --suppress='*:build/gen/*' src
+}
+
+mkdir -p build/cppcheck
+check "layers: who may include whom" tools/check_layers.py
+check "no banned libc function" tools/check_banned.sh build/obj/release/src
+check "every decoder of foreign bytes is fuzzed" tools/check_hostile.py
+check "what the documents name exists" tools/check_docs.py
+check "cppcheck" cpp_check
+mapfile -t scripts < <(shell_scripts)
+check "shellcheck: ${#scripts[@]} scripts" shellcheck -x -S warning "${scripts[@]}"
+check "man pages" manuals
+check "test files are executable" executable
+check "no conflict marks" no_conflict_marks
+tools/check_sizes.py src | sed 's/^/# /' # a report, never a failure
+echo "1..$n"
+exit $failed

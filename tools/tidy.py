@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""clang-tidy over every C file of src, one TAP test per file; any finding fails.
+
+A file that passed is not looked at again until it, a header below src, .clang-tidy or clang-tidy
+itself changes: build/tidy/<path> holds the hash of all that. Two files at a time.
+TIDY_NOTES=1 shows the path to each finding.
+"""
+import concurrent.futures
+import glob
+import hashlib
+import os
+import re
+import subprocess
+import sys
+
+os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-Isrc", "-Ibuild/gen", "-Itests", '-DBRIG_VERSION="0"',
+         '-DBRIG_LIBEXECDIR="/"']
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+COMMON = subprocess.check_output(["clang-tidy", "--version"])
+with open(".clang-tidy", "rb") as config, open(__file__, "rb") as me:
+    COMMON += config.read() + me.read()
+
+
+def closure(path, seen):
+    """All of our files that path includes, itself first. System headers change with the tool."""
+    if path in seen or not os.path.exists(path):
+        return seen
+    with open(path, encoding="utf-8") as f:
+        seen[path] = f.read()
+    for inc in INCLUDE.findall(seen[path]):
+        for top in ("src", "build/gen", "tests"):
+            closure(os.path.join(top, inc), seen)
+    return seen
+
+
+def check(path):
+    digest = hashlib.sha256(COMMON)
+    for name, text in sorted(closure(path, {}).items()):
+        digest.update(f"{name}\0{text}\0".encode())
+    stamp = os.path.join("build/tidy", path)
+    try:
+        with open(stamp, encoding="ascii") as f:
+            if f.read() == digest.hexdigest():
+                return ""
+    except FileNotFoundError:
+        pass
+    run = subprocess.run(["clang-tidy", "--quiet", path, "--", *FLAGS], check=False,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    if run.returncode != 0:
+        return run.stdout or f"clang-tidy: exit {run.returncode}"
+    os.makedirs(os.path.dirname(stamp), exist_ok=True)
+    with open(stamp, "w", encoding="ascii") as f:
+        f.write(digest.hexdigest())
+    return ""
+
+
+def short(text):
+    """The findings with their source lines; the paths that lead to them only when asked for."""
+    if os.environ.get("TIDY_NOTES"):
+        return text.splitlines()
+    out, keep = [], False
+    for line in text.splitlines():
+        if re.match(r"\S+:\d+:\d+: ", line):
+            keep = ": note: " not in line
+        if keep or not re.match(r"\s|\S+:\d+:\d+: |\d+ warnings? generated", line):
+            out.append(line)
+    return out
+
+
+def main():
+    files = sys.argv[1:] or sorted(glob.glob("src/**/*.c", recursive=True))
+    failed = 0
+    print(f"1..{len(files)}")
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for n, (path, findings) in enumerate(zip(files, pool.map(check, files)), 1):
+            print(f"{'not ' if findings else ''}ok {n} - {path}")
+            if findings:
+                failed += 1
+                print("".join(f"# {line}\n" for line in short(findings)), end="")
+            sys.stdout.flush()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
