@@ -32,7 +32,8 @@ struct stream_ops {
 	/* Bytes of CHAN_OUT or CHAN_ERR. Return how many were taken (0..n); the rest is offered
 	 * again after stream_resume. A negative errno makes the session tell the agent BROKEN. */
 	ssize_t (*data)(void *arg, struct stream *s, uint8_t chan, const void *p, size_t n);
-	/* The channel has ended: all its bytes were taken. */
+	/* The channel has ended: all its bytes were taken. Called only if the agent said so; result
+	 * ends both channels as well. */
 	void (*eof)(void *arg, struct stream *s, uint8_t chan);
 	/* Credit arrived: stream_write may take bytes again. */
 	void (*writable)(void *arg, struct stream *s);
@@ -49,14 +50,18 @@ void session_free(struct session *s); /* open streams get no callback */
 
 /* poll(2) events the session waits for: POLLIN, POLLOUT. */
 short session_events(const struct session *s);
-/* Read and write what is possible. 0; -EPIPE: the agent is gone; -EPROTO: it broke the protocol.
- * After an error the session is dead and every open stream's result was called with HOW_ERROR. */
+/* Read and write what is possible. 0; -EPIPE: the agent is gone; -EPROTO: it broke the protocol;
+ * -ECANCELED: a callback freed the session (callbacks may call everything here but session_io).
+ * After an error the session is dead: every stream without a RESULT had its result called with
+ * HOW_ERROR. One whose RESULT had come while its consumer was stalled stays, for stream_resume. */
 int must_check session_io(struct session *s, short revents, struct err *e);
 
 /*
  * Open a stream. req holds the message (wire/request.h) and is borrowed. fds[0..nfds) are
  * sent along and stay the caller's. ret_stream may be NULL.
- * -E2BIG: larger than FRAME_OPEN_MAX; -EMFILE: too many open streams.
+ * Sent at once if the socket takes it.
+ * -E2BIG: larger than FRAME_OPEN_MAX; -EMFILE: too many open streams; -ENOBUFS: the agent does not
+ * read and the queue is full; -EPIPE: the session is dead.
  */
 int must_check session_open(struct session *s, const struct buf *req, const int *fds, uint32_t nfds,
 		 const struct stream_ops *ops, void *arg, struct stream **ret_stream, struct err *e);
@@ -65,6 +70,8 @@ int must_check session_open(struct session *s, const struct buf *req, const int 
  * for `writable`), -EPIPE after broken. */
 ssize_t stream_write(struct stream *s, const void *p, size_t n);
 void stream_eof(struct stream *s); /* no more CHAN_IN */
+/* Offer kept bytes again. Outside a callback this calls data, eof and result itself, so *s may be
+ * freed when it returns; inside one it happens after the callback. */
 void stream_resume(struct stream *s, uint8_t chan);
 void stream_signal(struct stream *s, int sig);
 void stream_resize(struct stream *s, uint16_t rows, uint16_t cols);
