@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""A program nobody should trust, to be run as `brig run --file examples/sales.csv examples/untrusted.py`.
+"""A program nobody should trust. Run it as
+
+    brig run --file examples/sales.csv examples/untrusted.py
 
 It first does what it was asked to do: add up a table. Then it does what code that was talked into
-something might try: look for secrets, call home, break out, use everything up, stay behind. Every
-attempt is bounded, so it is harmless, if rude, outside a sandbox too, and each reports what it met.
+something might try: look for secrets, call home, break out, use everything up, stay behind. It says
+what each attempt met. Every attempt is bounded, and none is made outside a sandbox.
 """
 import csv
 import ctypes
@@ -90,7 +92,10 @@ def call_home(address, port):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as s:
             s.settimeout(3)
-            s.connect((address, port))
+            try:
+                s.connect((address, port))
+            except TimeoutError as e:
+                raise Allowed("packets left; nobody answered") from e
         raise Allowed("connected")
     return attempt
 
@@ -212,9 +217,9 @@ ATTEMPTS = [
         ("read physical memory (/dev/mem)", host_file("/dev/mem")),
     ]),
     ("Calling home", [
-        ("connect to 1.1.1.1:443", call_home("1.1.1.1", 443)),
+        ("connect to 192.0.2.1, port 443", call_home("192.0.2.1", 443)),
         ("connect to the cloud's metadata", call_home("169.254.169.254", 80)),
-        ("connect to 2606:4700::1111, port 443", call_home("2606:4700::1111", 443)),
+        ("connect to 2001:db8::1, port 443", call_home("2001:db8::1", 443)),
         ("smuggle data in a DNS name", lookup),
         ("sniff the network (AF_PACKET)", raw_socket),
     ]),
@@ -260,10 +265,11 @@ def paint(color, text):
 
 
 def main():
-    if len(sys.argv) > 1:
-        os.chdir(os.path.dirname(os.path.abspath(sys.argv[1])))
     print("  The job: revenue by city")
-    job(sys.argv[1] if len(sys.argv) > 1 else "sales.csv")
+    job("sales.csv")
+    with open("/proc/1/cmdline", "rb") as f:
+        if not f.read().startswith(b"brig-init\0"):
+            sys.exit("  Not in a sandbox: no attempts made.")
     allowed = total = 0
     for group, attempts in ATTEMPTS:
         print(f"\n  {group}")
