@@ -24,7 +24,7 @@ LINK := -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code
 VERSION := $(shell cat VERSION)
 PREFIX ?= /usr/local
 LIBEXECDIR ?= $(PREFIX)/lib/brig
-CPP  := -std=gnu11 -D_GNU_SOURCE -Isrc -Ibuild/gen -Itests -MMD -MP -g \
+CPP  := -std=gnu11 -D_GNU_SOURCE -iquote src -iquote build/gen -iquote tests -MMD -MP -g \
 	-DBRIG_VERSION='"$(VERSION)"' -DBRIG_LIBEXECDIR='"$(LIBEXECDIR)"'
 
 ifeq ($(V),release)
@@ -85,6 +85,8 @@ ifneq ($(MAKECMDGOALS),clean)
   $(call stamp,flags,$(CC) $(CFLAGS))
   $(call stamp,sources,$(LIBSRC))
 endif
+$(O)/flags $(O)/sources: # gone by `make clean all`
+	@mkdir -p $(@D) && touch $@
 $(O)/%.o: %.c $(O)/flags | $(GEN) build/layers.ok
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
