@@ -24,7 +24,7 @@ LINK := -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code
 VERSION := $(shell cat VERSION)
 PREFIX ?= /usr/local
 LIBEXECDIR ?= $(PREFIX)/lib/brig
-CPP  := -std=gnu11 -D_GNU_SOURCE -iquote src -iquote build/gen -iquote tests -MMD -MP -g \
+CPP  := -std=gnu11 -D_GNU_SOURCE -iquote src -Ibuild/gen -iquote tests -MMD -MP -g \
 	-DBRIG_VERSION='"$(VERSION)"' -DBRIG_LIBEXECDIR='"$(LIBEXECDIR)"'
 
 ifeq ($(V),release)

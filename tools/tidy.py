@@ -14,8 +14,8 @@ import subprocess
 import sys
 
 os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-Isrc", "-Ibuild/gen", "-Itests", '-DBRIG_VERSION="0"',
-         '-DBRIG_LIBEXECDIR="/"']
+FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-iquote", "src", "-Ibuild/gen", "-iquote", "tests",
+         '-DBRIG_VERSION="0"', '-DBRIG_LIBEXECDIR="/"']
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 COMMON = subprocess.check_output(["clang-tidy", "--version"])
 with open(".clang-tidy", "rb") as config, open(__file__, "rb") as me:
