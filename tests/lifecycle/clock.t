@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+"""A timeout kills everything within 100 ms of the clock, whatever the sandbox does.
+
+Measured from outside: from the start of brig until nothing of the sandbox lives. The start itself is
+allowed for by a run of `true`. A loaded machine can be late by itself, so the best of three counts.
+"""
+import os
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from brigtest import case, done, eq, main, ok  # noqa: E402
+import reap  # noqa: E402
+
+TIMEOUT = 0.6
+PY = "/usr/bin/python3"
+
+
+def overrun(m, argv, opts):
+    """Seconds beyond the clock until the last process was gone, and until brig ended."""
+    t = time.monotonic()
+    p = m.popen(m.run_argv("--timeout", f"{int(TIMEOUT * 1000)}ms", *opts, "--", *argv), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(TIMEOUT - 0.02)
+    inside = None
+    while p.poll() is None:
+        left = [x for x in reap.descendants() if x != p.pid]
+        if len(left) <= 1 and inside is None:  # the runner itself may still be there
+            inside = time.monotonic() - t
+        ok(time.monotonic() - t < 10, "does not end")
+        time.sleep(0.002)
+    end = time.monotonic() - t
+    eq(p.returncode, 124, "exit")
+    ok(not reap.descendants(), f"left: {[reap.describe(x) for x in reap.descendants()]}")
+    return min(inside or end, end) - TIMEOUT, end - TIMEOUT
+
+
+def on_time(m, argv, opts=()):
+    base = min(m.run("--", "true").ms for _ in range(3)) / 1000
+    seen = []
+    for _ in range(3):
+        dead, end = overrun(m, argv, opts)
+        seen.append((round(dead, 3), round(end, 3)))
+        ok(end > 0, f"ended early: {end}")
+        if end <= 0.1 + base:
+            return
+    raise AssertionError(f"processes lived, brig ended, so many seconds after the clock: {seen}")
+
+
+def limits(m):
+    return m.run("--require", "limits", "--", "true").rc == 0
+
+
+@case
+def sleeping(m):
+    on_time(m, ["sleep", "60"])
+
+
+@case
+def busy(m):
+    on_time(m, ["sh", "-c", "for i in 1 2 3; do (while :; do :; done) & done; while :; do :; done"])
+
+
+@case
+def stopped(m):
+    on_time(m, ["sh", "-c", "sleep 60 & kill -STOP $!; sh -c 'kill -STOP $$' & kill -STOP $$"])
+
+
+@case
+def setsid(m):
+    on_time(m, ["sh", "-c", "for i in 1 2 3; do setsid sh -c 'sleep 60; :' & done; sleep 60"])
+
+
+@case
+def double_forks(m):
+    on_time(m, ["sh", "-c", "for i in 1 2 3; do (setsid sh -c 'sleep 60 & sleep 60 & wait' &); done; sleep 60"])
+
+
+@case
+def ignoring_signals(m):
+    on_time(m, [PY, "-c", "import signal, time\nfor s in range(1, 65):\n  try: signal.signal(s, signal.SIG_IGN)\n"
+                "  except (OSError, ValueError): pass\nwhile True: time.sleep(1)"])
+
+
+@case
+def traced_processes(m):
+    on_time(m, [PY, "-c", "import ctypes, os, signal, time\nlibc = ctypes.CDLL(None)\npid = os.fork()\n"
+                "if pid == 0:\n  libc.ptrace(0, 0, 0, 0); os.kill(os.getpid(), signal.SIGSTOP)\n"
+                "os.waitpid(pid, os.WUNTRACED); time.sleep(60)"])
+
+
+@case
+def many_sleepers(m):
+    on_time(m, [PY, "-c", "import os, time\nfor i in range(300):\n  if os.fork() == 0: time.sleep(60)\ntime.sleep(60)"])
+
+
+@case
+def fork_bomb_at_its_limit(m):
+    if not limits(m):
+        return
+    on_time(m, [PY, "-c", "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"], ["--pids", "100"])
+
+
+@case
+def respawning(m):
+    on_time(m, ["sh", "-c", "while :; do (setsid sh -c 'sleep 0.01' &) ; done"], ["--pids", "200"])
+
+
+@case
+def writing_without_end(m):
+    on_time(m, ["sh", "-c", "yes & yes >&2 & cat /dev/zero"])
+
+
+@case
+def nobody_reads(m):
+    """The caller does not take the output: the clock does not care."""
+    t = time.monotonic()
+    r, w = os.pipe()
+    try:
+        p = m.popen(m.run_argv("--timeout", "600ms", "--", "yes"), stdout=w, stderr=subprocess.DEVNULL)
+        eq(p.wait(timeout=10), 124, "exit")
+        took = time.monotonic() - t
+        ok(0.6 <= took < 1.0, f"took {took:.3f} s")
+    finally:
+        os.close(r)
+        os.close(w)
+
+
+@case
+def full_memory(m):
+    if not limits(m):
+        return
+    on_time(m, [PY, "-c", "import time\nx = bytearray(100 << 20)\nopen('/workspace/f', 'wb').write(x[:50 << 20])\n"
+                "while True: x[:] = x"], ["--memory", "256M", "--disk", "64M"])
+
+
+@case
+def brig_itself_stopped(m):
+    """The life span is the runner's: it fires while the caller is stopped."""
+    import signal
+    from brigtest import until
+    p = m.popen(m.run_argv("--timeout", "600ms", "--", "sh", "-c", "setsid sleep 60 & sleep 60"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: any(b"sleep" in reap.cmdline(x) for x in reap.below(p.pid)), 5, "command not up")
+    t = time.monotonic()
+    p.send_signal(signal.SIGSTOP)
+    try:
+        until(lambda: not any(b"sleep" in reap.cmdline(x) for x in reap.below(p.pid)), 1, "processes outlive the clock")
+        ok(time.monotonic() - t < 0.75, f"took {time.monotonic() - t:.3f} s")
+    finally:
+        p.send_signal(signal.SIGCONT)
+    eq(p.wait(timeout=5), 124, "exit")
+
+
+@case
+def nothing_is_killed_before_the_clock(m):
+    done(m.run("--timeout", "3s", "--", "sh", "-c", "sleep 0.5; exit 6"), rc=6)
+
+
+sys.exit(main())
