@@ -1,0 +1,41 @@
+#!/bin/bash
+# `make install` with a prefix of its own, from a build outside the tree's: what was installed works by
+# itself, and `make uninstall` leaves nothing.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+top=$(mktemp -d)
+trap 'rm -rf "$top"' EXIT
+chmod 755 "$top"
+n=0 failed=0
+
+check() {
+	local name=$1 out
+	shift
+	n=$((n + 1))
+	if out=$("$@" 2>&1); then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		while IFS= read -r line; do echo "# $line"; done <<<"$out"
+		failed=1
+	fi
+}
+mk() { make --no-print-directory -j2 O="$top/obj" OUT="$top/bin" PREFIX="$top/usr" SYSCONFDIR="$top/etc" "$@"; }
+same() { [ "$1" = "$2" ] || { printf 'got  %s\nwant %s\n' "$1" "$2"; return 1; }; }
+
+check "make install" mk install
+rm -rf "${top:?}/bin" # so that only the installed brig-init can be found
+brig=$top/usr/bin/brig
+check "the installed brig tells its version" grep -qF "$(cat VERSION)" <<<"$("$brig" version 2>&1)"
+export BRIG_STATE=$top/state
+check "and runs a command" same "$("$brig" run -- echo hello 2>&1)" hello
+for page in docs/man/*.[1-8]; do
+	check "man page ${page##*/}" cmp "$page" "$top/usr/share/man/man${page##*.}/${page##*/}"
+done
+before=$(find "$top/usr" -type f | wc -l)
+check "something to remove" test "$before" -ge 3
+
+check "make uninstall" mk uninstall
+check "nothing is left" same "$(find "$top/usr" "$top/etc" -type f 2>/dev/null)" ""
+echo "1..$n"
+exit $failed
