@@ -141,7 +141,7 @@ def mounts(base):
 def records(state):
     """Records of live sandboxes below the state folder."""
     out = []
-    for d, _, files in os.walk(os.path.join(state, "run")):
+    for d, _, files in os.walk(os.path.join(state, "live")):
         out += [os.path.join(d, f) for f in files]
     return out
 
@@ -166,7 +166,13 @@ seen = {}
 
 def remember(state):
     """Note the ids of the live sandboxes of a state folder; returns them."""
-    ids = {os.path.basename(r).split(".")[0] for r in records(state)}
+    ids = set()
+    for r in records(state):
+        try:
+            with open(r, encoding="ascii", errors="replace") as f:
+                ids |= {line[3:].strip() for line in f if line.startswith("id=") and len(line) > 8}
+        except OSError:
+            pass
     seen.setdefault(state, set()).update(ids)
     return ids
 

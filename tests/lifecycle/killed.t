@@ -180,25 +180,27 @@ def a_live_sandbox_is_never_swept(m):
 def records_of_another_boot_or_garbage_do_no_harm(m):
     """What lies in the state folder is checked before it is believed."""
     done(m.run("--", "true"))
-    run = os.path.join(m.state, "run")
-    if not os.path.isdir(run):
-        return
     victim = m.popen(["sleep", "60"])
-    for name, text in (("garbage", b"\xff\0\xff" * 1000), ("empty", b""),
-                       ("aaaaaaaaaaaaaaaaaaaa", b"boot=0\npid=%d\ncgroup=/sys/fs/cgroup\n" % victim.pid),
-                       ("bbbbbbbbbbbbbbbbbbbb", b"../../../../etc\n")):
-        p = os.path.join(run, name)
+    mine = m.mkdir("brig")
+    for nr, text in enumerate((b"\xff\0\xff" * 1000, b"", b"brig-record 1\nboot=0\nid=x\ncgroup=/sys/fs/cgroup\n",
+                               b"brig-record 1\nboot=%s\nid=x\ncgroup=/sys/fs/cgroup\ncgroup=%s\n"
+                               b"cgroup=/sys/fs/cgroup/brig/local/../..\n" % (boot_id(), mine.encode()))):
+        p = os.path.join(m.state, "live", str(nr))
         with open(p, "wb") as f:
             f.write(text)
         m.give(p)
     done(m.run("--", "echo", "x"), out=b"x\n")
+    eq(m.brig("gc").rc, 0, "gc")
+    eq(reap.records(m.state), [], "records")
     ok(victim.poll() is None, "a foreign process was killed")
+    ok(os.path.isdir(mine), "a foreign folder was removed")
     victim.kill()
     victim.wait()
-    for n in os.listdir(run):
-        p = os.path.join(run, n)
-        if os.path.isfile(p) and n in ("garbage", "empty", "a" * 20, "b" * 20):
-            os.unlink(p)
+
+
+def boot_id():
+    with open("/proc/sys/kernel/random/boot_id", "rb") as f:
+        return f.read().strip()
 
 
 sys.exit(main())

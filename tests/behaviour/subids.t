@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+"""An ordinary user with subordinate ids (newuidmap): a range of ids of its own, root inside, other users.
+
+Needs root to set the scene: a mount namespace whose /etc/passwd, /etc/subuid and /etc/subgid name the user.
+"""
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from brigtest import Skip, case, done, eq, main, ok  # noqa: E402
+import brigtest  # noqa: E402
+
+SUB = 3000000000 - 3000000000 % 65536
+SCENE = """
+for f in passwd subuid subgid; do mount --bind "$1/$f" /etc/$f || exit 99; done
+uid=$2; shift 2
+exec setpriv --reuid "$uid" --regid "$uid" --clear-groups -- "$@"
+"""
+
+
+def brig(m, *args, ids=True):
+    if not os.path.exists("/usr/bin/newuidmap"):
+        raise Skip("no newuidmap on this host")
+    etc = os.path.join(m.base, "etc")
+    if not os.path.isdir(etc):
+        os.mkdir(etc, 0o755)
+        with open("/etc/passwd", encoding="utf-8") as f:
+            text = f.read()
+        with open(os.path.join(etc, "passwd"), "w", encoding="utf-8") as f:
+            f.write(text + f"brigtest:x:{brigtest.USER_ID}:{brigtest.USER_ID}::{m.home}:/bin/sh\n")
+    for name in ("subuid", "subgid"):
+        with open(os.path.join(etc, name), "w", encoding="ascii") as f:
+            f.write(f"brigtest:{SUB}:65536\n" if ids else "")
+    os.chown(m.home, brigtest.USER_ID, brigtest.USER_ID)
+    return m.exec(["unshare", "-m", "sh", "-c", SCENE, "sh", etc, str(brigtest.USER_ID), m.brig_path, "run", "--tier", m.tier,
+                   *args], env={"BRIG_STATE": os.path.join(m.home, "state")}, cwd="/")
+
+
+@case(modes=("root",))
+def default_user_and_map(m):
+    r = done(brig(m, "--", "sh", "-c", "id -u; id -un; cat /proc/self/uid_map; touch f; stat -c %U f"))
+    lines = r.out.decode().split("\n")
+    eq(lines[:2], ["1000", "user"], "ids")
+    rows = [tuple(map(int, x.split())) for x in lines[2:-2]]
+    ok(sum(c for _, _, c in rows) >= 65536 - 1, f"map {rows}")
+    ok(all(SUB <= o < SUB + 65536 or o == brigtest.USER_ID for _, o, _ in rows), f"map {rows}")
+    eq(lines[-2], "user", "owner")
+
+
+@case(modes=("root",))
+def root_and_other_users(m):
+    done(brig(m, "--user", "root", "--", "sh", "-c", "id -u; touch /workspace/f; stat -c %U /workspace/f; grep CapEff /proc/self/status"),
+         out=b"0\nroot\nCapEff:\t0000000000000000\n")
+    done(brig(m, "--user", "4321:4322", "--", "sh", "-c", "id -u; id -g"), out=b"4321\n4322\n")
+
+
+@case(modes=("root",))
+def nothing_is_owned_by_a_stranger_afterwards(m):
+    dst = os.path.join(m.home, "out")
+    done(brig(m, "--user", "root", "--out", f"o:{dst}", "--", "sh", "-c", "mkdir o; echo x > o/f"))
+    eq(os.stat(os.path.join(dst, "f")).st_uid, brigtest.USER_ID, "owner of the output")
+
+
+@case(modes=("root",))
+def an_empty_range_is_the_other_mode(m):
+    """The same user without a line in /etc/subuid: told, not guessed."""
+    done(brig(m, "--", "id", "-u", ids=False), out=b"1000\n")
+    r = done(brig(m, "--user", "root", "--", "true", ids=False), rc=125)
+    ok(b"newuidmap" in r.err or b"subuid" in r.err, repr(r))
+
+
+@case(modes=("root",))
+def what_is_weaker_is_said(m):
+    r = done(brig(m, "--json", "--", "true"))
+    ok(isinstance(json.loads(r.out)["weaker"], list), repr(r))
+
+
+# Only root can set the scene; for anybody else the file has nothing to say.
+if os.geteuid() != 0:
+    print("1..0 # SKIP needs root to name a user with subordinate ids")
+    sys.exit(0)
+os.environ["BRIG_TEST_USER"] = "root"
+sys.exit(main())
