@@ -74,7 +74,7 @@ build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '
 build/gen/gen_seccomp: tools/gen_seccomp.c src/tier/container/seccomp.def
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -Isrc $< -lseccomp -o $@
+	$(Q)gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -iquote src $< -lseccomp -o $@
 $(GEN): build/gen/gen_seccomp
 	$(call say,GEN,$@)
 	$(Q)build/gen/gen_seccomp > $@.new && mv $@.new $@

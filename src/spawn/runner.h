@@ -48,6 +48,19 @@ enum runner_state { RUNNER_STARTING, RUNNER_UP, RUNNER_ENDED };
 /* Take in what the runner reported, without blocking. */
 enum runner_state runner_handle(struct runner *r);
 
+/* Limits and walls that do not hold for this sandbox. Known once it is up. */
+enum runner_weaker {
+	WEAKER_MEMORY = 1u << 0,   /* no memory limit */
+	WEAKER_CPU = 1u << 1,      /* no cpu limit */
+	WEAKER_PIDS = 1u << 2,     /* processes are limited by rlimit, per user id, not by cgroup */
+	WEAKER_KILL = 1u << 3,     /* no cgroup.kill: the PID namespace and sweeps end things */
+	WEAKER_IDMAP = 1u << 4,    /* the image's files belong to nobody inside; ids are the caller's own */
+	WEAKER_LANDLOCK = 1u << 5, /* no Landlock behind the mount namespace */
+};
+uint32_t runner_weaker(const struct runner *r);
+/* One sentence for one bit: what is missing and how to get it. */
+const char *runner_weaker_text(enum runner_weaker bit);
+
 /* Blocking: make the cgroup leaf of another exec and return its folder descriptor (owned by the
  * caller). -EOPNOTSUPP where the host has no writable cgroup v2: the agent then guards the exec's tree. */
 int must_check runner_leaf(struct runner *r, uint32_t exec_id, int *ret_fd, struct err *e);
@@ -56,6 +69,8 @@ int must_check runner_leaf(struct runner *r, uint32_t exec_id, int *ret_fd, stru
 int must_check runner_leaf_kill(struct runner *r, uint32_t exec_id, struct err *e);
 /* Blocking: processes killed by the memory limit so far. */
 int must_check runner_oom_count(struct runner *r, uint32_t *ret, struct err *e);
+/* Blocking: stop or continue every process of the sandbox. -EOPNOTSUPP without cgroup v2. */
+int must_check runner_freeze(struct runner *r, bool on, struct err *e);
 /* Order the end of the sandbox; does not wait. Idempotent. */
 void runner_kill(struct runner *r);
 /*

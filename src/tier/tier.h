@@ -50,14 +50,20 @@ struct tier_res {
 	uint32_t id_base;    /* first host id of the sandbox's range */
 	uint32_t id_count;   /* 65536 as root; 1 = only the caller's own id */
 	uint32_t cap_uid, cap_gid; /* the caller's ids, mapped when id_count is 1 */
-	int init_fd;         /* brig-init, opened read-only */
-	const char *subid_user; /* not NULL: map id_base.. with newuidmap(1) for this user */
+	int init_fd;           /* brig-init (O_PATH) */
+	const char *init_path; /* not NULL: brig-init belongs to the caller; show it through a read-only mount */
+	uint32_t sub_uid, sub_gid; /* id_count 65536 as an ordinary user: first subordinate ids, for newuidmap(1) */
+	const char *leaf_path; /* exec_leaf_fd's path on the host, NULL with it */
 };
+
+/* Walls this host could not give a sandbox that started all the same. */
+enum tier_weaker { TIER_NO_IDMAP = 1u << 0, TIER_NO_LANDLOCK = 1u << 1 };
 
 /* What a started sandbox is to its runner. */
 struct tier_box {
 	pid_t root_pid;
-	int root_pidfd; /* owned by the caller after start */
+	int root_pidfd;  /* owned by the caller after start */
+	uint32_t weaker; /* enum tier_weaker */
 };
 
 struct tier_ops {

@@ -1,0 +1,42 @@
+#pragma once
+/*
+ * Records of live sandboxes: one small file per sandbox in the state folder, locked (flock(2)) for as
+ * long as its caller or its runner lives. A record that nobody holds belongs to a dead sandbox: the
+ * next brig kills and removes what it names. The file's number is also the sandbox's slot: it selects
+ * the sandbox's range of host user ids, so a range is never used twice while anything of it lives.
+ *
+ * File: line "brig-record 1", then boot=ID, id=ID, cgroup=PATH per line. A record of an earlier boot
+ * names nothing that still exists.
+ */
+#include "base/err.h"
+
+#include <stdint.h>
+
+enum {
+	RECORD_SLOTS = 4096,
+	RECORD_ID_BASE = 0x70000000, /* first host id; 4096 * 65536 ids end at 2^31 */
+	RECORD_ID_COUNT = 65536,
+	RECORD_CGROUPS_MAX = 5,
+};
+
+struct record {
+	int fd;      /* held lock; -1 = none. Inherited by the runner: both hold it */
+	int dir_fd;  /* the folder of records */
+	uint32_t slot;
+};
+
+/* Claim a free slot for sandbox id. ERR_DENIED when the state folder cannot be used, ERR_LIMITED when
+ * every slot is taken. */
+int must_check record_claim(const char *id, struct record *ret, struct err *e);
+/* Note cgroup paths before they are made. */
+int must_check record_note(struct record *r, const char *const *paths, uint32_t n);
+/* Kill and remove what our own record names: for a caller whose runner died. 0, -EBUSY. */
+int must_check record_sweep_own(struct record *r);
+/* The sandbox is gone: remove the record and let go. */
+void record_drop(struct record *r);
+/* Let go without removing (in a process that hands it to another). */
+void record_close(struct record *r);
+/* Sweep every record nobody holds. Returns how many sandboxes were removed, or -errno. */
+int record_sweep(void);
+/* The state folder: BRIG_STATE, else /var/lib/brig as root, else $XDG_STATE_HOME or ~/.local/state, /brig. */
+int must_check record_state_dir(char *dst, size_t size, struct err *e);

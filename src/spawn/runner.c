@@ -1,0 +1,449 @@
+#include "spawn/runner.h"
+
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "parse/subid.h"
+#include "spawn/ctl_priv.h"
+#include "spawn/record.h"
+#include "sys/call.h"
+#include "sys/file.h"
+#include "tier/tier.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * The caller's side: it forks the runner (runner_main.c), keeps the host end of the agent's stream
+ * and a control socket, and takes over the cleaning up should the runner be killed.
+ */
+
+struct runner {
+	pid_t pid;
+	int pidfd, ctl_fd, agent_fd;
+	struct record record;
+	enum runner_state state;
+	uint32_t weaker;
+	pid_t root_pid;
+	int end_ret;
+	struct runner_end end;
+	struct err end_err;
+	bool lost;
+};
+
+static const struct {
+	uint32_t bit;
+	const char *text;
+} weaker_texts[] = {
+    {WEAKER_MEMORY, "memory is not limited: no memory cgroup is delegated to you (run under "
+		    "'systemd-run --user --scope -p Delegate=yes', or as root)"},
+    {WEAKER_CPU, "cpu time is not limited: no cpu cgroup is delegated to you (run under "
+		 "'systemd-run --user --scope -p Delegate=yes', or as root)"},
+    {WEAKER_PIDS, "processes are limited per user id only: no pids cgroup is delegated to you (run under "
+		  "'systemd-run --user --scope -p Delegate=yes', or as root)"},
+    {WEAKER_KILL, "no cgroup.kill: an exec's descendants are found and killed one by one (Linux >= 5.14 and a "
+		  "writable cgroup v2 tree)"},
+    {WEAKER_IDMAP, "files of the image belong to nobody inside: idmapped mounts need root and a file system "
+		   "that has them"},
+    {WEAKER_LANDLOCK, "Landlock is missing: Linux >= 5.19 with 'landlock' in the lsm= list"},
+};
+
+const char *runner_weaker_text(enum runner_weaker bit)
+{
+	for (size_t i = 0; i < ARRAY_LEN(weaker_texts); i++)
+		if (weaker_texts[i].bit == (uint32_t)bit)
+			return weaker_texts[i].text;
+	return "unknown";
+}
+
+/* ---- finding brig-init ---- */
+
+static int try_init(const char *path, int *ret_fd, bool *ret_ours, struct err *e)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 0111) == 0)
+		return -ENOENT;
+	if ((st.st_mode & 022) != 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
+		return err_set(e, ERR_DENIED, EPERM,
+			       "'%s' could be changed by others: it must belong to root or you, mode 0755", path);
+	*ret_ours = st.st_uid == geteuid() && geteuid() != 0;
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+/* Beside our own program, else where `make install` puts it. */
+static int find_init(char *path, size_t size, int *ret_fd, bool *ret_ours, struct err *e)
+{
+	ssize_t n = readlink("/proc/self/exe", path, size - sizeof("brig-init"));
+	char *slash;
+	int r = -ENOENT;
+
+	if (n > 0) {
+		path[n] = '\0';
+		slash = strrchr(path, '/');
+		if (slash != NULL) {
+			memcpy(slash + 1, "brig-init", sizeof("brig-init"));
+			r = try_init(path, ret_fd, ret_ours, e);
+		}
+	}
+	if (r == -ENOENT) {
+		(void)snprintf(path, size, "%s/brig-init", BRIG_LIBEXECDIR);
+		r = try_init(path, ret_fd, ret_ours, e);
+	}
+	if (r < 0 && e != NULL && e->kind == ERR_NONE)
+		return err_set(e, ERR_NOT_FOUND, -r,
+			       "brig-init not found beside brig nor in %s: run 'make' or 'make install'",
+			       BRIG_LIBEXECDIR);
+	return r;
+}
+
+/* ---- subordinate ids: only for a user other than the image's default ---- */
+
+static int wanted_subids(const struct spec *s, uint32_t *ret_uid, uint32_t *ret_gid, struct err *e)
+{
+	const char *dflt = strcmp(s->image, "host") == 0 ? "user" : "root";
+	const char *dflt_id = strcmp(s->image, "host") == 0 ? "1000" : "0";
+	struct passwd *pw = NULL;
+	FILE *f;
+	int r;
+
+	*ret_uid = *ret_gid = 0;
+	if (geteuid() == 0 || s->user == NULL || strcmp(s->user, dflt) == 0 || strcmp(s->user, dflt_id) == 0)
+		return 0;
+	/* a static program has no name service: the local file is what subuid(5) goes by anyway */
+	f = fopen("/etc/passwd", "re");
+	while (f != NULL && (pw = fgetpwent(f)) != NULL)
+		if (pw->pw_uid == geteuid())
+			break;
+	r = subid_find("/etc/subuid", pw != NULL ? pw->pw_name : NULL, geteuid(), RECORD_ID_COUNT - 1, ret_uid);
+	if (r == 0)
+		r = subid_find("/etc/subgid", pw != NULL ? pw->pw_name : NULL, geteuid(), RECORD_ID_COUNT - 1, ret_gid);
+	if (f != NULL)
+		(void)fclose(f);
+	if (r == 0 && access("/usr/bin/newuidmap", X_OK) < 0)
+		r = -ENOENT;
+	if (r < 0)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+			       "--user %s: as an ordinary user only '%s' exists inside, unless newuidmap (package "
+			       "uidmap) and 65536 ids for you in /etc/subuid and /etc/subgid are there",
+			       s->user, dflt);
+	return 0;
+}
+
+/* ---- start ---- */
+
+/* Close everything but the given descriptors, which are sorted first. */
+static void keep_only(int *fds, size_t n)
+{
+	int next = 3;
+
+	for (size_t i = 1; i < n; i++)
+		for (size_t k = i; k > 0 && fds[k - 1] > fds[k]; k--) {
+			int t = fds[k];
+
+			fds[k] = fds[k - 1];
+			fds[k - 1] = t;
+		}
+	for (size_t i = 0; i < n; i++) {
+		if (fds[i] > next)
+			(void)sys_close_range((unsigned)next, (unsigned)fds[i] - 1, 0);
+		if (fds[i] >= next)
+			next = fds[i] + 1;
+	}
+	(void)sys_close_range((unsigned)next, ~0u, 0);
+}
+
+static _Noreturn void runner_child(struct runner_job *job)
+{
+	int keep[] = {job->ctl_fd, job->agent_fd, job->caller_pidfd, job->init_fd, job->record->fd, job->record->dir_fd};
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int fd = 0; fd < 3 && null_fd >= 0; fd++)
+		(void)dup2(null_fd, fd);
+	keep_only(keep, ARRAY_LEN(keep));
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	for (int sig = 1; sig < 32; sig++)
+		(void)sigaction(sig, &dfl, NULL);
+	_exit(runner_main(job));
+}
+
+static int fork_runner(struct runner *r, struct runner_job *job, struct err *e)
+{
+	struct clone_args args = {
+	    .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&r->pidfd, .exit_signal = SIGCHLD};
+	pid_t pid = sys_clone3(&args);
+
+	if (pid == 0)
+		runner_child(job);
+	if (pid < 0)
+		return err_set(e, ERR_INTERNAL, -pid, "starting the runner: %s", strerror(-pid));
+	r->pid = pid;
+	return 0;
+}
+
+int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
+{
+	const struct tier_ops *tier = tier_by_name(spec->tier);
+	struct runner_job job = {.spec = spec, .tier = tier, .ctl_fd = -1, .agent_fd = -1};
+	int ctl[2] = {-1, -1}, agent[2] = {-1, -1};
+	_cleanup_close_ int init_fd = -1, self_fd = -1;
+	char init_path[512];
+	struct runner *r;
+	int rc;
+
+	if (tier == NULL)
+		return err_set(e, ERR_INVALID, EINVAL, "unknown tier '%s'", spec->tier);
+	rc = spec_check(spec, e);
+	if (rc == 0)
+		rc = tier->validate(spec, e);
+	if (rc == 0)
+		rc = wanted_subids(spec, &job.sub_uid, &job.sub_gid, e);
+	if (rc == 0)
+		rc = find_init(init_path, sizeof(init_path), &init_fd, &job.init_is_ours, e);
+	if (rc < 0)
+		return rc;
+	r = calloc(1, sizeof(*r));
+	if (r == NULL)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	*r = (struct runner){.pid = -1, .pidfd = -1, .root_pid = -1, .record = {.fd = -1, .dir_fd = -1}};
+	rc = record_claim(spec->id, &r->record, e);
+	if (rc < 0)
+		goto fail;
+	self_fd = sys_pidfd_open(getpid());
+	if (self_fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0 ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0 ||
+	    fcntl(agent[0], F_SETFL, O_NONBLOCK) < 0) {
+		rc = err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
+		goto fail;
+	}
+	/* should the runner die, the sandbox's first process becomes ours to reap */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	job.record = &r->record;
+	job.ctl_fd = ctl[1];
+	job.agent_fd = agent[1];
+	job.caller_pidfd = self_fd;
+	job.init_fd = init_fd;
+	job.init_path = init_path;
+	rc = fork_runner(r, &job, e);
+	if (rc < 0)
+		goto fail;
+	(void)close(ctl[1]);
+	(void)close(agent[1]);
+	r->ctl_fd = ctl[0];
+	r->agent_fd = agent[0];
+	*ret = r;
+	return 0;
+fail:
+	for (int i = 0; i < 2; i++) {
+		if (ctl[i] >= 0)
+			(void)close(ctl[i]);
+		if (agent[i] >= 0)
+			(void)close(agent[i]);
+	}
+	record_drop(&r->record);
+	free(r);
+	return rc;
+}
+
+int runner_agent_fd(const struct runner *r) { return r->agent_fd; }
+int runner_event_fd(const struct runner *r) { return r->ctl_fd; }
+uint32_t runner_weaker(const struct runner *r) { return r->weaker; }
+
+/* ---- reports ---- */
+
+/* Take one report. 1 = a REPLY is in *ret, 0 = something else was taken in, -EAGAIN, -EPIPE = lost. */
+static int take(struct runner *r, int flags, struct ctl_report *ret, int *ret_fd)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} ctl;
+	struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof(ctl)};
+	struct cmsghdr *c;
+	ssize_t n;
+	int fd = -1;
+
+	do
+		n = recvmsg(r->ctl_fd, &m, flags | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return -EAGAIN;
+	if (n != (ssize_t)sizeof(*ret)) {
+		r->lost = r->state != RUNNER_ENDED;
+		r->state = RUNNER_ENDED;
+		return -EPIPE;
+	}
+	c = CMSG_FIRSTHDR(&m);
+	if (c != NULL && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	if (ret_fd != NULL && ret->kind == CTL_REPLY)
+		*ret_fd = fd;
+	else if (fd >= 0)
+		(void)close(fd);
+	switch ((enum ctl_kind)ret->kind) {
+	case CTL_REPLY:
+		return 1;
+	case CTL_UP:
+		r->state = RUNNER_UP;
+		r->weaker = ret->val;
+		r->root_pid = ret->root_pid;
+		return 0;
+	case CTL_END:
+		r->state = RUNNER_ENDED;
+		r->end_ret = ret->ret;
+		r->end = ret->end;
+		r->end_err = ret->err;
+		return 0;
+	}
+	return 0;
+}
+
+enum runner_state runner_handle(struct runner *r)
+{
+	struct ctl_report m;
+
+	while (r->state != RUNNER_ENDED && take(r, MSG_DONTWAIT, &m, NULL) >= 0)
+		;
+	return r->state;
+}
+
+static int request(struct runner *r, enum ctl_op op, uint32_t arg, struct ctl_report *ret, int *ret_fd, struct err *e)
+{
+	struct ctl_request q = {.op = op, .arg = arg};
+	int got = 0;
+
+	if (r->state == RUNNER_ENDED || send(r->ctl_fd, &q, sizeof(q), MSG_NOSIGNAL) < 0)
+		return err_set(e, ERR_LOST, EPIPE, "the sandbox has ended");
+	while (got == 0 && r->state != RUNNER_ENDED)
+		got = take(r, 0, ret, ret_fd);
+	if (got != 1)
+		return err_set(e, ERR_LOST, EPIPE, "the sandbox has ended");
+	if (ret->ret < 0)
+		return err_set(e, ret->ret == -EOPNOTSUPP ? ERR_UNSUPPORTED : ERR_INTERNAL, -ret->ret, "runner: %s",
+			       strerror(-ret->ret));
+	return 0;
+}
+
+int runner_leaf(struct runner *r, uint32_t exec_id, int *ret_fd, struct err *e)
+{
+	struct ctl_report a;
+	int fd = -1, rc = request(r, CTL_LEAF, exec_id, &a, &fd, e);
+
+	if (rc == 0 && fd < 0)
+		return err_set(e, ERR_INTERNAL, EPROTO, "runner: no descriptor came");
+	if (rc == 0)
+		*ret_fd = fd;
+	return rc;
+}
+
+int runner_leaf_kill(struct runner *r, uint32_t exec_id, struct err *e)
+{
+	struct ctl_report a;
+
+	return request(r, CTL_LEAF_KILL, exec_id, &a, NULL, e);
+}
+
+int runner_oom_count(struct runner *r, uint32_t *ret, struct err *e)
+{
+	struct ctl_report a;
+	int rc = request(r, CTL_OOM_COUNT, 0, &a, NULL, e);
+
+	if (rc == 0)
+		*ret = a.val;
+	return rc;
+}
+
+int runner_freeze(struct runner *r, bool on, struct err *e)
+{
+	struct ctl_report a;
+
+	return request(r, CTL_FREEZE, on ? 1 : 0, &a, NULL, e);
+}
+
+void runner_kill(struct runner *r)
+{
+	struct ctl_request q = {.op = CTL_KILL};
+
+	if (r->state != RUNNER_ENDED)
+		(void)send(r->ctl_fd, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* The runner was killed: its root process dies by its parent-death signal and by the end of its
+ * stream; kill what the record names, and reap. */
+static void take_over(struct runner *r)
+{
+	_cleanup_close_ int root_fd = r->root_pid > 0 ? sys_pidfd_open(r->root_pid) : -1;
+	struct pollfd p = {.fd = root_fd, .events = POLLIN};
+
+	if (r->agent_fd >= 0)
+		(void)close(r->agent_fd);
+	r->agent_fd = -1;
+	if (root_fd >= 0) {
+		(void)poll(&p, 1, 1000);
+		while (waitpid(r->root_pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (record_sweep_own(&r->record) == 0)
+		record_drop(&r->record);
+	r->end = (struct runner_end){.lost = true};
+}
+
+int runner_wait(struct runner *r, struct runner_end *ret, struct err *e)
+{
+	struct ctl_report m;
+
+	while (r->state != RUNNER_ENDED && take(r, 0, &m, NULL) != -EPIPE)
+		;
+	if (r->pid > 0) {
+		while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		r->pid = -1;
+	}
+	if (r->lost) {
+		take_over(r);
+		r->lost = false;
+	}
+	*ret = r->end;
+	if (r->end_ret < 0 && e != NULL)
+		*e = r->end_err;
+	return r->end_ret;
+}
+
+void runner_free(struct runner *r)
+{
+	struct runner_end end;
+
+	if (r == NULL)
+		return;
+	runner_kill(r);
+	if (runner_wait(r, &end, NULL) < 0)
+		r->end_ret = 0; /* it was never up: nothing more to do */
+	if (r->agent_fd >= 0)
+		(void)close(r->agent_fd);
+	(void)close(r->ctl_fd);
+	(void)close(r->pidfd);
+	record_close(&r->record);
+	free(r);
+}
+
+int runner_sweep(void) { return record_sweep(); }

@@ -1,0 +1,238 @@
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "sys/call.h"
+#include "sys/file.h"
+#include "tier/container/setup_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * The set-up child: born by clone3 into every namespace of the sandbox, still with the runner's
+ * memory, it builds the root, locks itself in and becomes brig-init by execve, which wipes that
+ * memory. Nothing hostile runs before the execve. An error goes back through the status pipe, whose
+ * closing by a successful execve is the sign of success.
+ */
+
+enum { FD_STREAM = 3, FD_LEAF = 4, FD_SAFE = 16 }; /* what brig-init gets; where the rest is kept till then */
+
+static int join_v1(const struct setup *s, char *why, size_t size)
+{
+	(void)snprintf(why, size, "joining the cgroups");
+	for (uint32_t i = 0; i < s->res->tasks_n; i++)
+		if (write(s->res->tasks_fd[i], "0", 1) != 1)
+			return -errno;
+	/* so that /proc/self/cgroup does not show where on the host it is */
+	return s->res->tasks_n > 0 && unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0;
+}
+
+/* Map only the caller, to the image's default user (user_namespaces(7)). */
+static int map_self(const struct setup *s)
+{
+	char line[64];
+	int r = file_put(AT_FDCWD, "/proc/self/setgroups", "deny");
+
+	if (r < 0)
+		return r;
+	(void)snprintf(line, sizeof(line), "%u %u 1", s->plan->uid, s->res->cap_uid);
+	r = file_put(AT_FDCWD, "/proc/self/uid_map", line);
+	if (r < 0)
+		return r;
+	(void)snprintf(line, sizeof(line), "%u %u 1", s->plan->gid, s->res->cap_gid);
+	return file_put(AT_FDCWD, "/proc/self/gid_map", line);
+}
+
+static int become_root(const struct setup *s, char *why, size_t size)
+{
+	char byte;
+
+	(void)snprintf(why, size, "mapping user ids");
+	if (s->map_self)
+		return map_self(s);
+	if (read(s->sync_fd, &byte, 1) != 1)
+		return -ECANCELED; /* the runner says why */
+	/* plain calls: the C library's would also look for other threads */
+	if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
+	    syscall(SYS_setresuid, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* The image's mounts were inherited; wait until the runner has shifted them to our ids. */
+static int wait_parts(const struct setup *s, char *why, size_t size)
+{
+	char byte;
+
+	(void)snprintf(why, size, "waiting for the image's mounts");
+	return s->map_self || read(s->sync_fd, &byte, 1) == 1 ? 0 : -ECANCELED;
+}
+
+static int enter_root(const struct setup *s, int root_fd, char *why, size_t size)
+{
+	_cleanup_close_ int old_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	(void)snprintf(why, size, "entering the new root");
+	if (old_fd < 0 || fchdir(root_fd) < 0)
+		return -errno;
+	r = sys_pivot_root(".", ".");
+	if (r < 0)
+		return r;
+	if (fchdir(old_fd) < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return -errno;
+	/* the writable places are binds of their own and stay so */
+	return s->spec->root == ROOT_OVERLAY ? 0 : sys_mount_setattr(root_fd, 0, MOUNT_ATTR_RDONLY, 0, -1);
+}
+
+/* Descriptors of brig-init: 0-2 /dev/null, 3 the stream, 4 the leaf; all others close by execve. */
+static int arrange_fds(const struct setup *s, int leaf_fd, char *why, size_t size)
+{
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int stream = fcntl(s->res->agent_fd, F_DUPFD_CLOEXEC, FD_SAFE);
+	int leaf = leaf_fd < 0 ? -1 : fcntl(leaf_fd, F_DUPFD_CLOEXEC, FD_SAFE);
+
+	(void)snprintf(why, size, "arranging descriptors");
+	if (null_fd < 0 || stream < 0 || (leaf_fd >= 0 && leaf < 0))
+		return -errno;
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(null_fd, fd) < 0)
+			return -errno;
+	if (dup2(stream, FD_STREAM) < 0 || (leaf >= 0 && dup2(leaf, FD_LEAF) < 0))
+		return -errno;
+	return sys_close_range(leaf >= 0 ? FD_LEAF + 1 : FD_STREAM + 1, ~0u, CLOSE_RANGE_CLOEXEC);
+}
+
+/*
+ * The leaf as the root of a mount of its own: a way up from it would lead into the host's cgroup
+ * tree. (With Landlock nothing can be opened through it anyway; this holds without.)
+ */
+static int bind_leaf(const struct setup *s)
+{
+	if (s->res->exec_leaf_fd < 0 || s->leaf_path[0] == '\0')
+		return s->res->exec_leaf_fd;
+	return sys_open_tree(AT_FDCWD, s->leaf_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+}
+
+/*
+ * Where brig-init is the caller's own file, its processes could write to it through /proc/PID/exe
+ * once it no longer runs: execute it through a read-only mount instead.
+ */
+static int guard_init(struct setup *s, int root_fd, char *why, size_t size)
+{
+	_cleanup_close_ int tree_fd = -1;
+	int r;
+
+	s->init_fd = s->res->init_fd;
+	if (s->res->init_path != NULL) {
+		(void)snprintf(why, size, "protecting brig-init");
+		tree_fd = sys_open_tree(AT_FDCWD, s->res->init_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		if (tree_fd < 0)
+			return tree_fd;
+		r = sys_mount_setattr(tree_fd, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, -1);
+		if (r == 0)
+			r = put_file(root_fd, ".brig/init", "", 0555);
+		if (r == 0)
+			r = mount_at(tree_fd, root_fd, ".brig/init");
+		if (r < 0)
+			return r;
+		s->init_fd = tree_fd;
+	}
+	s->init_fd = fcntl(s->init_fd, F_DUPFD_CLOEXEC, FD_SAFE);
+	return s->init_fd < 0 ? -errno : 0;
+}
+
+static int setup_all(struct setup *s, char *why, size_t size)
+{
+	_cleanup_close_ int root_fd = -1;
+	int leaf_fd, r;
+
+	(void)snprintf(why, size, "parent-death signal");
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	r = join_v1(s, why, size);
+	if (r < 0)
+		return r;
+	(void)umask(0);
+	(void)snprintf(why, size, "network namespace");
+	r = setup_loopback();
+	if (r < 0)
+		return r;
+	(void)snprintf(why, size, "host name");
+	if (sethostname(s->spec->hostname != NULL ? s->spec->hostname : "brig",
+			strlen(s->spec->hostname != NULL ? s->spec->hostname : "brig")) < 0)
+		return -errno;
+	r = become_root(s, why, size);
+	if (r == 0)
+		r = wait_parts(s, why, size);
+	if (r < 0)
+		return r;
+	(void)snprintf(why, size, "binding the exec's cgroup");
+	leaf_fd = bind_leaf(s);
+	if (leaf_fd < 0 && s->res->exec_leaf_fd >= 0)
+		return leaf_fd;
+	r = setup_root(s, &root_fd, why, size);
+	if (r == 0)
+		r = guard_init(s, root_fd, why, size);
+	if (r == 0)
+		r = setup_devices(root_fd, why, size);
+	if (r == 0)
+		r = setup_proc(root_fd, why, size);
+	if (r == 0)
+		r = enter_root(s, root_fd, why, size);
+	if (r == 0)
+		r = setup_rlimits(s->spec, s->single_id && s->res->tasks_n == 0, why, size);
+	return r == 0 ? arrange_fds(s, leaf_fd, why, size) : r;
+}
+
+static _Noreturn void fail(int status_fd, int r, const char *why)
+{
+	struct setup_error e = {.errnum = -r};
+
+	(void)snprintf(e.text, sizeof(e.text), "%s", why);
+	(void)file_write_all(status_fd, &e, sizeof(e));
+	_exit(1);
+}
+
+_Noreturn void setup_child(struct setup *s)
+{
+	char why[sizeof(((struct setup_error *)0)->text)] = "";
+	char stream_arg[] = "stream=3", leaf_arg[] = "leaf=4", filter_arg[] = "filter=command";
+	char user_arg[80], caps_arg[32], name[] = "brig-init";
+	char *argv[8], *envp[] = {NULL};
+	int argc = 0, status_fd, r;
+
+	/* out of the way of the descriptors brig-init gets */
+	status_fd = fcntl(s->status_fd, F_DUPFD_CLOEXEC, FD_SAFE);
+	if (status_fd < 0)
+		fail(s->status_fd, -errno, "status pipe");
+	r = setup_all(s, why, sizeof(why));
+	if (r < 0)
+		fail(status_fd, r, why);
+	(void)snprintf(user_arg, sizeof(user_arg), "user=%s", s->plan->user);
+	(void)snprintf(caps_arg, sizeof(caps_arg), "rootcaps=%s",
+		       s->spec->root_caps == ROOT_CAPS_FILES ? "files" : "none");
+	argv[argc++] = name;
+	argv[argc++] = stream_arg;
+	if (s->res->exec_leaf_fd >= 0)
+		argv[argc++] = leaf_arg;
+	argv[argc++] = user_arg;
+	argv[argc++] = filter_arg;
+	argv[argc++] = caps_arg;
+	argv[argc] = NULL;
+	(void)umask(022);
+	r = setup_jail(s, why, sizeof(why));
+	if (r < 0)
+		fail(status_fd, r, why);
+	fail(status_fd, sys_execveat(s->init_fd, argv, envp), "starting brig-init");
+}

@@ -1,0 +1,69 @@
+#include "tier/container/etc_priv.h"
+
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "tier/container/setup_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The made-up /etc of image "host": enough for programs to find users, names and time, and nothing
+ * of the host's own configuration. The resolver asks a port nobody listens on, so a lookup fails at
+ * once instead of waiting. */
+
+static const struct {
+	const char *name, *text;
+} files[] = {
+    {"passwd", "root:x:0:0:root:/root:/bin/bash\n"
+	       "user:x:1000:1000:user:/home/user:/bin/bash\n"
+	       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
+    {"group", "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n"},
+    {"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
+    {"resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"},
+    {"shells", "/bin/sh\n/bin/bash\n"},
+};
+
+static int put_hosts(int etc_fd, const char *hostname)
+{
+	char text[256];
+	int r;
+
+	(void)snprintf(text, sizeof(text), "127.0.0.1 localhost %s\n::1 localhost ip6-localhost ip6-loopback\n",
+		       hostname);
+	r = put_file(etc_fd, "hosts", text, 0644);
+	if (r < 0)
+		return r;
+	(void)snprintf(text, sizeof(text), "%s\n", hostname);
+	return put_file(etc_fd, "hostname", text, 0644);
+}
+
+/* localtime is a link into the zone database, which lies in /usr. */
+static int put_localtime(int etc_fd)
+{
+	char target[256];
+	ssize_t n = readlink("/etc/localtime", target, sizeof(target) - 1);
+
+	if (n <= 0)
+		return 0; /* no link: UTC */
+	target[n] = '\0';
+	return symlinkat(target, etc_fd, "localtime") == 0 ? 0 : -errno;
+}
+
+int etc_fill(int root_fd, const char *hostname)
+{
+	_cleanup_close_ int etc_fd = openat(root_fd, "etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = etc_fd < 0 ? -errno : 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(files); i++)
+		r = put_file(etc_fd, files[i].name, files[i].text, 0644);
+	if (r == 0)
+		r = put_hosts(etc_fd, hostname);
+	if (r == 0)
+		r = put_localtime(etc_fd);
+	if (r == 0 && symlinkat("../usr/lib/os-release", etc_fd, "os-release") < 0)
+		r = -errno;
+	return r == 0 && symlinkat("/proc/self/mounts", etc_fd, "mtab") < 0 ? -errno : r;
+}

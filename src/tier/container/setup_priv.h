@@ -1,0 +1,82 @@
+#pragma once
+/*
+ * Inside the container tier: what the runner (start.c) hands to the set-up child (child.c), which
+ * becomes PID 1, and the steps of that child. All of it runs before the first hostile byte exists.
+ */
+#include "core/spec.h"
+#include "tier/tier.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* One piece of the host that appears in the sandbox's root. */
+struct image_part {
+	char src[256]; /* host path */
+	char dst[64];  /* below the new root, no leading slash */
+	bool is_dir;
+	int fd;        /* detached read-only mount of src; -1 = still to be made */
+};
+/* A symbolic link of the image's top level, made again in the new root. */
+struct image_link {
+	char name[32];
+	char target[224];
+};
+enum { IMAGE_PARTS_MAX = 48, IMAGE_LINKS_MAX = 16 };
+struct image_plan {
+	struct image_part part[IMAGE_PARTS_MAX];
+	uint32_t parts;
+	struct image_link link[IMAGE_LINKS_MAX];
+	uint32_t links;
+	bool is_host;      /* made-up /etc; /usr/local and /usr/src hidden */
+	uint32_t uid, gid; /* default user */
+	char user[64];     /* its name (or number) */
+	char home[128];    /* its home, absolute */
+};
+
+/* Why the set-up failed; travels through the status pipe. */
+struct setup_error {
+	int32_t errnum;
+	char text[220];
+};
+
+struct setup {
+	const struct spec *spec;
+	const struct tier_res *res;
+	struct image_plan *plan;
+	bool single_id;   /* only the caller's id is mapped: no other user exists inside */
+	bool map_self;    /* the child writes its own id maps */
+	int sync_fd;      /* child's end of the socket to the runner */
+	int status_fd;    /* child's end of the status pipe */
+	int init_fd;     /* brig-init as the child will execute it */
+	char leaf_path[560]; /* exec leaf by path, for a child that must bind it itself; empty = use the fd */
+};
+
+/* ---- image.c: reading the plan. Runner, before clone ---- */
+int must_check image_plan(const struct spec *spec, struct image_plan *ret, struct err *e);
+/* Detached, read-only, nosuid, nodev clone of a host path; -errno. */
+int image_open_part(struct image_part *p);
+
+/* ---- child.c ---- */
+/* Never returns: becomes brig-init, or reports and exits. */
+_Noreturn void setup_child(struct setup *s);
+
+/* ---- steps of the child; each 0 or -errno, with what failed in *why ---- */
+int must_check setup_root(struct setup *s, int *ret_root_fd, char *why, size_t size);       /* rootfs.c */
+int must_check setup_devices(int root_fd, char *why, size_t size);                          /* devices.c */
+int must_check setup_proc(int root_fd, char *why, size_t size);                             /* proc.c */
+int must_check setup_loopback(void);                                                        /* net.c */
+int must_check setup_rlimits(const struct spec *spec, bool count_pids, char *why, size_t size); /* jail.c */
+/* Landlock, capabilities, no_new_privs, seccomp, in this order; nothing works as before after it. */
+int must_check setup_jail(const struct setup *s, char *why, size_t size); /* jail.c */
+
+/* ---- landlock.c ---- */
+int landlock_abi(void); /* 0 = not there */
+/* Restrict this process and all it starts. 0 also where the kernel has no Landlock with ABI >= 2. */
+int must_check landlock_enter(const struct setup *s, char *why, size_t size);
+
+/* Common small steps on the new root. */
+int must_check mount_at(int mount_fd, int dirfd, const char *path);             /* mounts.c */
+int must_check bind_at(int from_fd, const char *from, int to_fd, const char *to, uint64_t attrs);
+int must_check new_fs(const char *type, const char *const *opts, unsigned attrs); /* detached; opts: k, v, ..., NULL */
+int must_check put_file(int dirfd, const char *path, const char *text, mode_t mode);
