@@ -76,5 +76,8 @@ void stream_resume(struct stream *s, uint8_t chan);
 void stream_signal(struct stream *s, int sig);
 void stream_resize(struct stream *s, uint16_t rows, uint16_t cols);
 void stream_reset(struct stream *s); /* kill it; result still comes */
+/* No more callbacks: what still comes is thrown away, and the stream goes when its RESULT came. For
+ * an owner that goes first; usually after stream_reset. *s is not to be used afterwards. */
+void stream_abandon(struct stream *s);
 uint32_t stream_id(const struct stream *s);
 uint32_t session_streams(const struct session *s);

@@ -418,4 +418,18 @@ void stream_reset(struct stream *st)
 		tx_frame(st->s, FRAME_RESET, st->id, 0, NULL, 0);
 }
 
+void stream_abandon(struct stream *st)
+{
+	struct session *s = st->s;
+
+	st->ops = &no_ops;
+	st->arg = NULL;
+	session_enter(s); /* the stream may end here: not before both channels were seen to */
+	for (uint8_t c = CHAN_OUT; c <= CHAN_ERR; c++)
+		stream_resume(st, c);
+	if (s->depth == 1 && s->work && !s->doomed)
+		streams_pump(s);
+	session_leave(s);
+}
+
 uint32_t stream_id(const struct stream *st) { return st->id; }

@@ -47,6 +47,30 @@ bool pack_path_ok(const char *path, size_t len)
 	return true;
 }
 
+bool pack_link_ok(const char *path, const char *target)
+{
+	size_t up = 0, depth = 0;
+	bool down = false;
+
+	if (target[0] == '\0' || target[0] == '/' || path[0] == '\0')
+		return false;
+	for (const char *p = path; *p != '\0'; p++)
+		depth += *p == '/';
+	for (const char *p = target; *p != '\0';) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 2 && p[0] == '.' && p[1] == '.') {
+			if (down || ++up > depth)
+				return false;
+		} else if (n > 0 && !(n == 1 && p[0] == '.')) {
+			down = true;
+		}
+		p += n;
+		p += strspn(p, "/");
+	}
+	return true;
+}
+
 void pack_decoder_init(struct pack_decoder *d)
 {
 	*d = (struct pack_decoder){.state = ST_START};

@@ -76,3 +76,7 @@ int must_check pack_put_file_end(struct buf *b);
 int must_check pack_put_end(struct buf *b);
 /* True for a path of the form above; the empty path counts as valid. */
 bool pack_path_ok(const char *path, size_t len);
+/* True when a link at `path` with this target cannot lead out of the packed folder: the target is
+ * relative, ".." stands only at its beginning, and not more often than `path` has folders above it
+ * (those are real folders, never links). Holds whatever other links of this kind there are. */
+bool pack_link_ok(const char *path, const char *target);
