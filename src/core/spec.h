@@ -56,5 +56,8 @@ void spec_new_id(struct spec *s); /* 20 random characters */
 /* Check ranges and combinations that hold for every tier. The message names the setting. */
 int must_check spec_check(const struct spec *s, struct err *e);
 
+/* Shrink a disk limit that nobody chose so that it fits into a smaller memory limit. */
+void spec_fit_disk(struct spec *s);
+
 int must_check strv_add(struct strv *v, const char *s); /* copies; 0 or -ENOMEM */
 void strv_done(struct strv *v);

@@ -1,0 +1,4 @@
+/* The brig program: everything is in src/cli. */
+#include "cli/command.h"
+
+int main(int argc, char **argv) { return cli_main(argc, argv); }

@@ -1,0 +1,55 @@
+/* `brig gc`: what crashed sandboxes left behind is removed by the next start anyway; this does it now. */
+#include "base/num.h"
+#include "cli/command.h"
+#include "cli/say.h"
+#include "spawn/runner.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OPT_WANT_JSON
+enum {
+	O_NONE,
+#define OPT(id, letter, name, value, arg, words, group, help) O_##id,
+#include "cli/options_common.def"
+#undef OPT
+};
+static const struct opt opts[] = {
+#define OPT(id, letter, name, value, arg, words, group, help)                                      \
+	{O_##id, letter, name, value, arg, words, group, help},
+#include "cli/options_common.def"
+#undef OPT
+};
+
+static int gc_run(int argc, char **argv)
+{
+	struct opt_parser p = opt_parser(opts, ARRAY_LEN(opts), argv);
+	const struct opt *o = NULL;
+	const char *value = NULL;
+	struct err e = ERR_INIT;
+	bool json = false;
+	int r;
+
+	(void)argc;
+	while ((r = opt_next(&p, &o, &value, &e)) > 0)
+		json = json || o->id == O_JSON;
+	if (r == 0 && argv[p.at] != NULL)
+		r = err_set(&e, ERR_INVALID, EINVAL, "it takes no operands");
+	if (r < 0)
+		return say_usage("gc", &e);
+	r = runner_sweep();
+	if (r < 0) {
+		(void)err_set(&e, ERR_INTERNAL, -r, "gc: looking for dead sandboxes: %s",
+			      strerror(-r));
+		return say_err(&e);
+	}
+	if (json)
+		(void)printf("{\"removed\":%d}\n", r);
+	else
+		(void)printf("%d dead sandbox%s removed\n", r, r == 1 ? "" : "es");
+	return fflush(stdout) == 0 ? 0 : EXIT_FAULT;
+}
+
+const struct command_impl command_gc = {
+    .run = gc_run, .opts = opts, .nopts = ARRAY_LEN(opts), .words = ""};

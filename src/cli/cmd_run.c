@@ -1,0 +1,217 @@
+/*
+ * `brig run`: one command in a fresh sandbox, from the words on the command line to the exit code.
+ * Everything is checked before anything starts; what is wrong is one line on stderr and exit 125.
+ */
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "base/quote.h"
+#include "cli/command.h"
+#include "cli/launch.h"
+#include "cli/run_args.h"
+#include "cli/run_files.h"
+#include "cli/run_patch.h"
+#include "cli/run_report.h"
+#include "cli/say.h"
+#include "cli/script.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CAPTURE_MAX = 16 * 1024 * 1024 };
+
+/* A run between parsing and its report. */
+struct plan {
+	struct run_args *args;
+	struct script script;
+	char **argv;                /* owned list of borrowed words */
+	struct run_files files;
+	int result_fd;              /* --result-file; owned, -1 = none */
+	int patch_fd;               /* --out-patch; owned, -1 = none */
+};
+
+/* The kernel hands out 0, 1 and 2 first: closed ones would be taken by our own descriptors. */
+static int fill_standard_fds(struct err *e)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		if (open("/dev/null", O_RDWR) != fd)
+			return err_set(e, ERR_INTERNAL, errno, "/dev/null: %s", strerror(errno));
+	}
+	return 0;
+}
+
+static int open_result(struct plan *p, struct err *e)
+{
+	const char *to = p->args->one[RUN_RESULT_FILE];
+	char q[QUOTE_MAX], *end;
+	long fd;
+
+	if (to == NULL)
+		return 0;
+	if (strncmp(to, "fd:", 3) != 0) {
+		p->result_fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
+		if (p->result_fd < 0)
+			return err_set(e, ERR_INVALID, errno, "--result-file %s: %s", quote(to, q),
+				       strerror(errno));
+		return 0;
+	}
+	errno = 0;
+	fd = strtol(to + 3, &end, 10);
+	if (errno != 0 || end == to + 3 || *end != '\0' || fd < 0 || fd > 1048576)
+		return err_set(e, ERR_INVALID, EINVAL, "--result-file %s: fd:N is needed",
+			       quote(to, q));
+	p->result_fd = fcntl((int)fd, F_DUPFD_CLOEXEC, 3);
+	if (p->result_fd < 0)
+		return err_set(e, ERR_INVALID, errno, "--result-file %s: %s", quote(to, q),
+			       strerror(errno));
+	return 0;
+}
+
+/* The command inside: the words as they are, or an interpreter and the copied script. */
+static int make_argv(struct plan *p, bool is_script, struct err *e)
+{
+	char *const *from = p->args->command;
+	size_t n = 0, at = 0;
+
+	while (from[n] != NULL)
+		n++;
+	p->argv = calloc(n + 3, sizeof(*p->argv));
+	if (p->argv == NULL)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	if (is_script) {
+		if (p->script.interpreter[0] != '\0')
+			p->argv[at++] = p->script.interpreter;
+		if (p->script.arg[0] != '\0')
+			p->argv[at++] = p->script.arg;
+		p->argv[at++] = p->script.inside;
+		from++;
+	}
+	while (*from != NULL)
+		p->argv[at++] = *from++;
+	return 0;
+}
+
+static int make_plan(struct plan *p, struct err *e)
+{
+	struct run_args *a = p->args;
+	int script = 0, r = fill_standard_fds(e);
+
+	if (r == 0 && a->on[RUN_TTY] && isatty(STDIN_FILENO) == 0)
+		r = err_set(e, ERR_INVALID, ENOTTY,
+			    "--tty: standard input is no terminal; leave -t out for a pipe or file");
+	if (r == 0)
+		r = run_args_load(a, e);
+	if (r == 0 && a->on[RUN_TTY]) {
+		const char *term = getenv("TERM");
+		char kv[80];
+
+		(void)snprintf(kv, sizeof(kv), "TERM=%.64s", term != NULL ? term : "xterm");
+		r = env_put(&a->spec.env, kv);
+	}
+	if (r == 0 && !a->literal)
+		r = script = script_detect(a->command[0], &p->script, e);
+	if (r >= 0)
+		r = make_argv(p, script > 0, e);
+	if (r == 0)
+		r = run_files_plan(a, script > 0 ? &p->script : NULL, &p->files, e);
+	if (r == 0 && a->one[RUN_OUT_PATCH] != NULL)
+		r = run_patch_open(a->one[RUN_OUT_PATCH], &p->patch_fd, e);
+	if (r == 0)
+		r = open_result(p, e);
+	return r;
+}
+
+static void report(const struct plan *p, const struct run_outcome *o)
+{
+	int r = 0;
+
+	outcome_say(o);
+	if (p->args->on[RUN_JSON])
+		r = outcome_json(o, true, STDOUT_FILENO);
+	if (r == 0 && p->result_fd >= 0)
+		r = outcome_json(o, false, p->result_fd);
+	if (r < 0)
+		say("writing the result: %s", strerror(-r));
+}
+
+static void start(struct plan *p, struct run_outcome *o)
+{
+	struct run_args *a = p->args;
+	const char *stdio = getenv("BRIG_STDIO");
+	struct launch l = {
+	    .spec = &a->spec,
+	    .argv = p->argv,
+	    .secrets = &a->secrets,
+	    .tty = a->on[RUN_TTY],
+	    .interactive = a->on[RUN_INTERACTIVE],
+	    .framed = stdio != NULL && strcmp(stdio, "framed") == 0,
+	    .files = p->files.list,
+	};
+	bool capture = a->on[RUN_JSON];
+	int r;
+
+	for (int i = 0; i < 2; i++)
+		outlet_init(&l.out[i], capture ? -1 : STDOUT_FILENO + i,
+			    capture ? CAPTURE_MAX : 0);
+	o->launch = &l;
+	r = launch_run(&l, &o->fault);
+	if (r == 0 && p->patch_fd >= 0 && l.have_result && l.copy_fault.kind == ERR_NONE)
+		r = run_patch(a, &p->files, p->patch_fd, &l.copy_fault);
+	if (r < 0 && o->fault.kind == ERR_NONE && l.copy_fault.kind == ERR_NONE)
+		(void)err_set(&o->fault, ERR_INTERNAL, -r, "%s", strerror(-r));
+	outcome_decide(o);
+	report(p, o);
+	o->launch = NULL;
+	for (int i = 0; i < 2; i++)
+		outlet_done(&l.out[i]);
+}
+
+static int run_run(int argc, char **argv)
+{
+	struct run_args a;
+	struct plan p = {.args = &a, .result_fd = -1, .patch_fd = -1};
+	struct run_outcome o = {.args = &a, .fault = ERR_INIT, .code = EXIT_FAULT};
+
+	(void)argc;
+	if (run_args_parse(argv, &a, &o.fault) < 0) {
+		run_args_done(&a);
+		return say_usage("run", &o.fault);
+	}
+	if (make_plan(&p, &o.fault) < 0) {
+		outcome_decide(&o);
+		report(&p, &o);
+	} else {
+		if (a.on[RUN_VERBOSE])
+			outcome_say_weaker(&a);
+		start(&p, &o);
+	}
+	if (p.result_fd >= 0)
+		(void)close(p.result_fd);
+	if (p.patch_fd >= 0)
+		(void)close(p.patch_fd);
+	run_files_done(&p.files);
+	free(p.argv);
+	run_args_done(&a);
+	return o.code;
+}
+
+const struct command_impl command_run = {
+    .run = run_run,
+    .opts = run_opts,
+    .nopts = ARRAY_LEN(run_opts),
+    .notes = "Without --, a COMMAND that is a script or program file here (hello.py, ./a.out) is\n"
+	     "copied to /workspace and run with its interpreter; after -- it is a command inside.\n"
+	     "The sandbox has no network, sees none of your files, and is gone at the end.\n\n"
+	     "Exit: the command's own code; 124 time limit, 125 brig could not do it, 126 not\n"
+	     "executable, 127 not found, 128+N ended by signal N. Ctrl-C is passed on; twice\n"
+	     "within two seconds ends the sandbox.\n\n"
+	     "  brig run hello.py\n"
+	     "  brig run --timeout 10s --memory 256M -- python3 -c 'print(6 * 7)'\n"
+	     "  brig run --file src:src --out src/build:build -w /workspace/src -- make\n"
+	     "  echo data | brig run -i -- sort\n",
+};

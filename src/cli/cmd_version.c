@@ -1,0 +1,44 @@
+/* `brig version`: the version of the program. */
+#include "base/num.h"
+#include "cli/command.h"
+#include "cli/say.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define OPT_WANT_JSON
+enum {
+	O_NONE,
+#define OPT(id, letter, name, value, arg, words, group, help) O_##id,
+#include "cli/options_common.def"
+#undef OPT
+};
+static const struct opt opts[] = {
+#define OPT(id, letter, name, value, arg, words, group, help)                                      \
+	{O_##id, letter, name, value, arg, words, group, help},
+#include "cli/options_common.def"
+#undef OPT
+};
+
+static int version_run(int argc, char **argv)
+{
+	struct opt_parser p = opt_parser(opts, ARRAY_LEN(opts), argv);
+	const struct opt *o = NULL;
+	const char *value = NULL;
+	struct err e = ERR_INIT;
+	bool json = false;
+	int r;
+
+	(void)argc;
+	while ((r = opt_next(&p, &o, &value, &e)) > 0)
+		json = json || o->id == O_JSON;
+	if (r == 0 && argv[p.at] != NULL)
+		r = err_set(&e, ERR_INVALID, EINVAL, "it takes no operands");
+	if (r < 0)
+		return say_usage("version", &e);
+	(void)printf(json ? "{\"version\":\"%s\"}\n" : "brig %s\n", BRIG_VERSION);
+	return fflush(stdout) == 0 ? 0 : EXIT_FAULT;
+}
+
+const struct command_impl command_version = {
+    .run = version_run, .opts = opts, .nopts = ARRAY_LEN(opts), .words = ""};

@@ -1,0 +1,529 @@
+#include "cli/launch.h"
+/*
+ * The loop around one sandbox.
+ *
+ *      runner_start returns before the sandbox is up, so the requests are on their way while the
+ *      runner still works. Phases: copy in, exec, copy out, ending.
+ *
+ * Standard streams. By default brig makes pipes and passes their far ends with the EXEC request:
+ * output then costs no agent and no frame. A terminal, and `framed`, use the stream's channels.
+ * When the command has ended, exactly what its pipes hold at that moment is still delivered; a
+ * background process that keeps them open delays nothing.
+ *
+ * Signals come by signalfd and are blocked only in this process: they are set up after the runner
+ * was forked. A signal in between ends brig by default, which the runner notices.
+ *
+ * Everything from the sandbox is hostile: bytes are only moved, the result is checked by session/.
+ */
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "base/quote.h"
+#include "cli/tty.h"
+#include "wire/frame.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum launch_phase {
+	PHASE_COPY_IN,  /* before the command */
+	PHASE_EXEC,     /* the command was asked for */
+	PHASE_COPY_OUT, /* it ended; results are fetched */
+	PHASE_ENDING,   /* the end was ordered; only output already taken is still delivered */
+};
+
+struct launch_run {
+	struct launch *l;
+	enum launch_phase phase;
+	struct runner *runner;
+	struct session *session;
+	bool session_dead;
+	struct stream *exec;   /* NULL before and after */
+	struct inlet in;
+	struct tty tty;
+	int signal_fd;
+	uint64_t last_int_ms;  /* monotonic time of the last SIGINT, 0 = none */
+	bool forced;           /* brig or the clock ended it: do not wait long for a slow reader */
+	uint64_t drain_until_ms;
+	struct err fault;      /* the first failure of our own; kind NONE = none */
+};
+
+enum {
+	SECOND_INT_MS = 2000,  /* a second Ctrl-C within this kills */
+	FORCED_DRAIN_MS = 1000, /* a reader gets that long after a forced end */
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void finish(struct launch_run *r)
+{
+	if (r->phase == PHASE_ENDING)
+		return;
+	r->phase = PHASE_ENDING;
+	runner_kill(r->runner);
+	inlet_stop(&r->in);
+	for (int i = 0; i < 2; i++)
+		outlet_last(&r->l->out[i]);
+	if (r->forced)
+		r->drain_until_ms = now_ms() + FORCED_DRAIN_MS;
+}
+
+/* End the sandbox because of a signal (or, SIGPIPE, because nobody reads). */
+static void stop_by(struct launch_run *r, int sig)
+{
+	if (r->l->stopped_by == 0)
+		r->l->stopped_by = sig;
+	r->forced = true;
+	finish(r);
+}
+
+static void fault(struct launch_run *r, const struct err *e)
+{
+	if (r->fault.kind == ERR_NONE)
+		r->fault = *e;
+	r->forced = true;
+	finish(r);
+}
+
+/* ---- the exec stream ---- */
+
+static ssize_t on_data(void *arg, struct stream *s, uint8_t chan, const void *p, size_t n)
+{
+	struct launch_run *r = (struct launch_run *)arg;
+
+	(void)s;
+	return (ssize_t)outlet_take(&r->l->out[chan == CHAN_ERR], p, n);
+}
+
+static void on_writable(void *arg, struct stream *s)
+{
+	struct launch_run *r = (struct launch_run *)arg;
+
+	(void)s;
+	inlet_pump(&r->in);
+}
+
+static void on_broken(void *arg, struct stream *s, int err)
+{
+	struct launch_run *r = (struct launch_run *)arg;
+
+	(void)s;
+	(void)err;
+	inlet_stop(&r->in);
+}
+
+static void on_result(void *arg, struct stream *s, const struct stream_result *res)
+{
+	struct launch_run *r = (struct launch_run *)arg;
+
+	(void)s;
+	r->exec = NULL;
+	r->l->have_result = true;
+	r->l->result = *res;
+}
+
+static const struct stream_ops exec_ops = {
+    .data = on_data,
+    .writable = on_writable,
+    .broken = on_broken,
+    .result = on_result,
+};
+
+static void put_exec(struct msg_writer *w, const struct launch *l)
+{
+	const struct spec *s = l->spec;
+	uint64_t flags = REQ_SOLE;
+
+	if (l->tty)
+		flags |= REQ_TTY;
+	if (l->interactive)
+		flags |= REQ_STDIN;
+	if (!l->tty && !l->framed)
+		flags |= REQ_FD_STDIO;
+	msg_u64(w, F_KIND, REQ_EXEC);
+	msg_u64(w, F_FLAGS, flags);
+	for (uint32_t i = 0; l->argv[i] != NULL; i++)
+		msg_str(w, F_ARG, l->argv[i]);
+	for (uint32_t i = 0; i < s->env.n; i++)
+		msg_str(w, F_ENV, s->env.v[i]);
+	for (uint32_t i = 0; l->secrets != NULL && i < l->secrets->n; i++)
+		msg_str(w, F_ENV, l->secrets->v[i]);
+	msg_str(w, F_CWD, s->workdir != NULL ? s->workdir : "/workspace");
+	if (s->user != NULL)
+		msg_str(w, F_USER, s->user);
+	if (l->tty) {
+		uint16_t rows, cols;
+
+		tty_size(STDIN_FILENO, &rows, &cols);
+		msg_u64(w, F_ROWS, rows);
+		msg_u64(w, F_COLS, cols);
+	}
+}
+
+/* Open the pipes: ours go to inlet and outlets, far[] are the sandbox's. Returns their number. */
+static int make_pipes(struct launch_run *r, int far[3], struct err *e)
+{
+	int n = 0, p[2];
+
+	if (r->l->interactive) {
+		if (pipe2(p, O_CLOEXEC) < 0)
+			return err_set(e, ERR_INTERNAL, errno, "a pipe: %s", strerror(errno));
+		far[n++] = p[0];
+		inlet_to_pipe(&r->in, STDIN_FILENO, p[1]);
+	}
+	for (int i = 0; i < 2; i++) {
+		if (pipe2(p, O_CLOEXEC) < 0) {
+			int error = errno;
+
+			while (n > 0)
+				(void)close(far[--n]);
+			return err_set(e, ERR_INTERNAL, error, "a pipe: %s", strerror(error));
+		}
+		r->l->out[i].src_fd = p[0];
+		far[n++] = p[1];
+	}
+	return n;
+}
+
+static int open_exec(struct launch_run *r, struct err *e)
+{
+	struct launch *l = r->l;
+	struct msg_writer w = {NULL, 0};
+	struct buf req;
+	int far[3], n = 0, ret;
+
+	buf_init(&req, FRAME_OPEN_MAX);
+	w.b = &req;
+	put_exec(&w, l);
+	if (w.err != 0)
+		ret = err_set(e, ERR_LIMITED, E2BIG,
+			      "Argument list too long: one argument or variable may have 131071 "
+			      "bytes, all together 4 MiB");
+	else
+		ret = l->tty || l->framed ? 0 : make_pipes(r, far, e);
+	if (ret >= 0) {
+		n = ret;
+		ret = session_open(r->session, &req, far, (uint32_t)n, &exec_ops, r, &r->exec, e);
+	}
+	while (n > 0)
+		(void)close(far[--n]);
+	if (req.data != NULL)
+		explicit_bzero(req.data, req.cap); /* secrets */
+	buf_done(&req);
+	if (ret == 0 && (l->tty || l->framed) && l->interactive)
+		inlet_to_stream(&r->in, STDIN_FILENO, r->exec);
+	return ret;
+}
+
+static void start_exec(struct launch_run *r)
+{
+	struct err e = ERR_INIT;
+
+	r->phase = PHASE_EXEC;
+	if (open_exec(r, &e) < 0) {
+		fault(r, &e);
+		return;
+	}
+	if (r->l->tty && r->l->interactive && tty_raw(&r->tty, STDIN_FILENO, &e) < 0)
+		fault(r, &e);
+}
+
+/* ---- copying ---- */
+
+static void start_copy_in(struct launch_run *r)
+{
+	struct err e = ERR_INIT;
+
+	if (!launch_files_any(r->l->files, false)) {
+		start_exec(r);
+		return;
+	}
+	r->phase = PHASE_COPY_IN;
+	if (launch_files_begin(r->l->files, r->session, false, r->l->spec->user, &e) < 0)
+		fault(r, &e);
+}
+
+static void start_copy_out(struct launch_run *r)
+{
+	struct launch *l = r->l;
+
+	if (l->result.how == HOW_ERROR || !launch_files_any(l->files, true)) {
+		finish(r);
+		return;
+	}
+	r->phase = PHASE_COPY_OUT;
+	inlet_stop(&r->in);
+	if (launch_files_begin(l->files, r->session, true, l->spec->user, &l->copy_fault) < 0)
+		finish(r);
+}
+
+/* After each step of the session. Failing to copy in is a fault; failing to copy out is told beside
+ * the command's result. */
+static void check_copies(struct launch_run *r)
+{
+	bool out = r->phase == PHASE_COPY_OUT;
+	struct err e = ERR_INIT;
+	int done = launch_files_check(r->l->files, out, &e);
+
+	if (done == 0)
+		return;
+	if (out) {
+		if (done < 0)
+			r->l->copy_fault = e;
+		finish(r);
+	} else if (done < 0) {
+		fault(r, &e);
+	} else {
+		start_exec(r);
+	}
+}
+
+/* ---- what happens while waiting ---- */
+
+static void on_session(struct launch_run *r, short revents)
+{
+	struct launch *l = r->l;
+	bool had = l->have_result;
+	struct err e = ERR_INIT;
+	int err;
+
+	if (session_io(r->session, revents, &e) < 0) {
+		r->session_dead = true;
+		err = l->result.err;
+		/* A stream that ends with its session has no result of its own. */
+		if (!had && l->have_result && l->result.how == HOW_ERROR &&
+		    (err == EPIPE || err == EPROTO || err == EPROTONOSUPPORT))
+			l->have_result = false;
+		if (err == EPROTO || e.errnum == EPROTO || e.errnum == EPROTONOSUPPORT)
+			fault(r, &e);
+		r->forced = r->forced || !l->have_result;
+		finish(r);
+		return;
+	}
+	if (!had && l->have_result && r->phase == PHASE_EXEC)
+		start_copy_out(r);
+	if (r->phase == PHASE_COPY_IN || r->phase == PHASE_COPY_OUT)
+		check_copies(r);
+}
+
+static void forward(struct launch_run *r, int sig)
+{
+	uint64_t now;
+
+	if (r->phase != PHASE_EXEC || r->exec == NULL) {
+		stop_by(r, sig);
+		r->drain_until_ms = 1; /* whoever gives signals now wants to leave */
+		return;
+	}
+	if (sig == SIGINT) {
+		now = now_ms();
+		if (r->last_int_ms != 0 && now - r->last_int_ms <= SECOND_INT_MS) {
+			stop_by(r, sig);
+			return;
+		}
+		r->last_int_ms = now;
+	}
+	stream_signal(r->exec, sig);
+}
+
+static void on_signals(struct launch_run *r)
+{
+	struct signalfd_siginfo si;
+
+	while (read(r->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		if (si.ssi_signo == SIGWINCH) {
+			uint16_t rows, cols;
+
+			if (!r->l->tty || r->exec == NULL)
+				continue;
+			tty_size(STDIN_FILENO, &rows, &cols);
+			stream_resize(r->exec, rows, cols);
+		} else {
+			forward(r, (int)si.ssi_signo);
+		}
+	}
+}
+
+static void on_outlet(struct launch_run *r, int i)
+{
+	struct outlet *o = &r->l->out[i];
+
+	if (o->src_fd < 0 && o->blocked && r->exec != NULL) { /* framed */
+		o->blocked = false;
+		stream_resume(r->exec, i == 0 ? CHAN_OUT : CHAN_ERR);
+	} else {
+		outlet_pump(o);
+	}
+}
+
+/* Nobody reads our stdout any more: end as a program in a shell's pipe would. */
+static void check_outlets(struct launch_run *r)
+{
+	struct outlet *o = &r->l->out[0];
+	struct err e = ERR_INIT;
+
+	if (o->error == 0 || r->phase == PHASE_ENDING)
+		return;
+	if (o->error == EPIPE) {
+		stop_by(r, SIGPIPE);
+		return;
+	}
+	(void)err_set(&e, ERR_INTERNAL, o->error, "writing standard output: %s",
+		      strerror(o->error));
+	fault(r, &e);
+}
+
+static bool all_done(const struct launch_run *r)
+{
+	if (r->phase != PHASE_ENDING)
+		return false;
+	return r->l->out[0].finished && r->l->out[1].finished;
+}
+
+enum { P_RUNNER, P_SESSION, P_SIGNAL, P_OUT, P_ERR, P_IN_SRC, P_IN_DST, P_COUNT };
+
+static int wait_time(const struct launch_run *r)
+{
+	uint64_t now;
+
+	if (r->phase != PHASE_ENDING || r->drain_until_ms == 0)
+		return -1;
+	now = now_ms();
+	return now >= r->drain_until_ms ? 0 : (int)(r->drain_until_ms - now);
+}
+
+static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
+{
+	bool ending = r->phase == PHASE_ENDING;
+	bool talk = !r->session_dead && !ending;
+
+	pf[P_RUNNER] = (struct pollfd){.fd = ending ? -1 : runner_event_fd(r->runner),
+				       .events = POLLIN};
+	pf[P_SESSION] = (struct pollfd){.fd = talk ? runner_agent_fd(r->runner) : -1,
+					.events = talk ? session_events(r->session) : (short)0};
+	pf[P_SIGNAL] = (struct pollfd){.fd = r->signal_fd, .events = POLLIN};
+	outlet_want(&r->l->out[0], &pf[P_OUT]);
+	outlet_want(&r->l->out[1], &pf[P_ERR]);
+	inlet_want(&r->in, &pf[P_IN_SRC], &pf[P_IN_DST]);
+}
+
+static void loop(struct launch_run *r)
+{
+	struct pollfd pf[P_COUNT];
+
+	while (!all_done(r)) {
+		int timeout = wait_time(r);
+
+		if (timeout == 0)
+			return;
+		fill(r, pf);
+		if (poll(pf, P_COUNT, timeout) < 0)
+			continue; /* EINTR: a stop signal's handler-less return */
+		if (pf[P_SIGNAL].revents != 0)
+			on_signals(r);
+		for (int i = 0; i < 2; i++)
+			if (pf[P_OUT + i].revents != 0)
+				on_outlet(r, i);
+		check_outlets(r);
+		if ((pf[P_IN_DST].revents & POLLERR) != 0)
+			inlet_stop(&r->in);
+		else if (pf[P_IN_SRC].revents != 0 || pf[P_IN_DST].revents != 0)
+			inlet_pump(&r->in);
+		if (pf[P_SESSION].revents != 0 && r->phase != PHASE_ENDING)
+			on_session(r, pf[P_SESSION].revents);
+		if (pf[P_RUNNER].revents != 0 && r->phase != PHASE_ENDING &&
+		    runner_handle(r->runner) == RUNNER_ENDED) {
+			r->forced = true;
+			finish(r);
+		}
+	}
+}
+
+static int open_signals(struct launch_run *r, sigset_t *old, struct err *e)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGWINCH);
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (r->signal_fd < 0)
+		return err_set(e, ERR_INTERNAL, errno, "signalfd: %s", strerror(errno));
+	sigaddset(&set, SIGPIPE); /* a closed reader is seen by EPIPE */
+	(void)sigprocmask(SIG_BLOCK, &set, old);
+	return 0;
+}
+
+/* A SIGPIPE that a closed reader left pending must not strike when the mask is lifted. */
+static void close_signals(const sigset_t *old)
+{
+	static const struct timespec now = {0, 0};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	(void)sigtimedwait(&set, NULL, &now);
+	(void)sigprocmask(SIG_SETMASK, old, NULL);
+}
+
+static int drive(struct launch_run *r, struct err *e)
+{
+	sigset_t old;
+	int ret = session_new(runner_agent_fd(r->runner), true, &r->session);
+
+	if (ret < 0)
+		return err_set(e, ERR_INTERNAL, -ret, "the agent's session: %s", strerror(-ret));
+	ret = open_signals(r, &old, e);
+	if (ret < 0)
+		return ret;
+	start_copy_in(r);
+	loop(r);
+	tty_restore(&r->tty);
+	close_signals(&old);
+	return 0;
+}
+
+int launch_run(struct launch *l, struct err *e)
+{
+	struct launch_run r = {.l = l, .signal_fd = -1, .tty = {.fd = -1}, .fault = ERR_INIT};
+	struct err end = ERR_INIT;
+	int ret;
+
+	inlet_init(&r.in);
+	ret = runner_start(l->spec, &r.runner, e);
+	if (ret < 0)
+		return ret;
+	ret = drive(&r, e);
+	if (ret == 0)
+		ret = runner_wait(r.runner, &l->end, &end);
+	if (ret < 0 && end.kind != ERR_NONE) {
+		*e = end;
+		if (l->have_result || l->stopped_by != 0)
+			ret = 0; /* it ran; its result counts more than trouble while ending */
+	} else if (ret == 0 && r.fault.kind != ERR_NONE) {
+		*e = r.fault;
+		ret = r.fault.errnum > 0 ? -r.fault.errnum : -EINVAL;
+	}
+	l->lost = ret == 0 && !l->have_result && !l->end.timed_out && l->stopped_by == 0;
+	launch_files_stop(l->files);
+	session_free(r.session);
+	runner_free(r.runner);
+	inlet_done(&r.in);
+	if (r.signal_fd >= 0)
+		(void)close(r.signal_fd);
+	return ret;
+}

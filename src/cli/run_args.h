@@ -1,0 +1,49 @@
+#pragma once
+/*
+ * What the words after `brig run` ask for. Parsing touches nothing outside the process; loading
+ * reads the profile and the caller's variables, and checks the merged settings.
+ */
+#include "cli/opt.h"
+#include "core/profile.h"
+#include "core/spec.h"
+
+enum run_option {
+	RUN_NONE,
+#define OPT(id, letter, name, value, arg, words, group, help) RUN_##id,
+#include "cli/options_run.def"
+#undef OPT
+	RUN_OPTION_COUNT
+};
+extern const struct opt run_opts[RUN_OPTION_COUNT - 1];
+
+struct run_args {
+	/* after run_args_parse: words borrowed from argv */
+	const char *one[RUN_OPTION_COUNT];       /* last value of options with one value */
+	bool on[RUN_OPTION_COUNT];               /* given at all */
+	struct strv env, secret_names, files, outs, excludes;
+	uint32_t require;
+	char *const *command; /* NULL-terminated, at least one word */
+	bool literal;         /* "--" was given: the command is inside, never a script here */
+
+	/* after run_args_load */
+	struct spec spec;
+	struct profile profile;
+	struct strv secrets; /* NAME=VALUE; wiped by run_args_done */
+};
+
+int must_check run_args_parse(char *const *argv, struct run_args *ret, struct err *e);
+int must_check run_args_load(struct run_args *a, struct err *e);
+void run_args_done(struct run_args *a); /* accepts a zeroed or half-filled struct */
+
+/* Read a profile file (a regular file or a pipe) and load it over *s. */
+int must_check read_profile(const char *path, struct spec *s, struct profile *ret, struct err *e);
+
+/* SRC:DST split at the last colon. Both owned by the caller. dst is NULL when there is none. */
+struct path_pair {
+	char *left, *right;
+};
+void path_pair_done(struct path_pair *p);
+/* --file: right becomes an absolute path inside. */
+int must_check parse_file_in(const char *word, struct path_pair *ret, struct err *e);
+/* --out: left becomes an absolute path inside. */
+int must_check parse_file_out(const char *word, struct path_pair *ret, struct err *e);

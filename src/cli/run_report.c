@@ -1,0 +1,259 @@
+#include "cli/run_report.h"
+/*
+ * The six ways a run can end are kept apart: an exit code, a signal, the clock, the memory limit, a
+ * lost sandbox, and a fault of brig's own. Text and output that came from the sandbox are hostile:
+ * shown escaped, or as JSON strings (base64 when they are not UTF-8).
+ */
+#include "base/base64.h"
+#include "base/num.h"
+#include "base/quote.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/say.h"
+#include "tier/tier.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what happened ---- */
+
+static void not_run(struct run_outcome *o)
+{
+	const struct stream_result *r = &o->launch->result;
+	const char *name = o->launch->argv[0];
+	enum err_kind kind = ERR_INTERNAL;
+	char q[QUOTE_MAX], text[QUOTE_MAX];
+
+	o->code = EXIT_NOEXEC;
+	if (r->err == ENOENT) {
+		o->code = EXIT_NOTFOUND;
+		(void)err_set(&o->fault, ERR_NOT_FOUND, ENOENT, "%s: not found in the sandbox%s%s",
+			      quote(name, q), r->text[0] != '\0' ? ": " : "",
+			      r->text[0] != '\0' ? quote(r->text, text) : "");
+		return;
+	}
+	if (r->err == EACCES || r->err == EISDIR)
+		kind = ERR_DENIED;
+	else if (r->err == ENOEXEC)
+		kind = ERR_UNSUPPORTED;
+	else if (r->err == E2BIG)
+		kind = ERR_LIMITED;
+	else
+		o->code = EXIT_FAULT;
+	(void)err_set(&o->fault, kind, r->err, "%s: cannot be run: %s%s%s", quote(name, q),
+		      strerror(r->err), r->text[0] != '\0' ? ": " : "",
+		      r->text[0] != '\0' ? quote(r->text, text) : "");
+}
+
+void outcome_decide(struct run_outcome *o)
+{
+	const struct launch *l = o->launch;
+
+	o->exit = -1;
+	o->signal = 0;
+	o->code = EXIT_FAULT;
+	if (o->fault.kind != ERR_NONE) {
+		if (o->fault.errnum == E2BIG)
+			o->code = EXIT_NOEXEC;
+		return;
+	}
+	o->oom = l->end.oom_kills > 0;
+	/* The clock kills everything at once; the agent may still have seen the command die of it. */
+	if (l->end.timed_out && !(l->have_result && l->result.how == HOW_EXIT)) {
+		o->timed_out = true;
+		o->code = EXIT_TIMEOUT;
+	} else if (l->stopped_by != 0) {
+		o->signal = l->stopped_by;
+		o->code = EXIT_SIGNAL + l->stopped_by;
+	} else if (!l->have_result && o->oom) {
+		o->lost = true;
+		o->signal = SIGKILL;
+		o->code = EXIT_SIGNAL + SIGKILL;
+	} else if (!l->have_result) {
+		o->lost = true;
+		(void)err_set(&o->fault, ERR_LOST, EPIPE,
+			      "the sandbox ended before its command did");
+	} else if (l->result.how == HOW_EXIT) {
+		o->exit = (int)(l->result.code & 255);
+		o->code = o->exit;
+	} else if (l->result.how == HOW_SIGNAL) {
+		o->signal = (int)(l->result.code & 127);
+		o->code = EXIT_SIGNAL + o->signal;
+	} else {
+		not_run(o);
+	}
+	if (l->copy_fault.kind != ERR_NONE && o->fault.kind == ERR_NONE) {
+		o->fault = l->copy_fault;
+		if (o->code == 0)
+			o->code = EXIT_FAULT;
+	}
+}
+
+void outcome_say(const struct run_outcome *o)
+{
+	bool quiet = o->args->on[RUN_QUIET];
+	const struct spec *s = &o->args->spec;
+	char t[UNITS_TEXT];
+
+	if (o->fault.kind != ERR_NONE)
+		(void)say_err(&o->fault);
+	if (quiet || o->launch == NULL)
+		return;
+	if (o->timed_out)
+		say("time limit (%s) reached: the sandbox was ended",
+		    units_duration_text(s->timeout_ms, t));
+	if (o->oom)
+		say("memory limit (%s) reached: %u process%s killed", units_size_text(s->memory, t),
+		    o->launch->end.oom_kills, o->launch->end.oom_kills == 1 ? "" : "es");
+	if (o->launch->end.pids_denied > 0)
+		say("process limit (%u) reached: %u fork%s refused", s->pids,
+		    o->launch->end.pids_denied, o->launch->end.pids_denied == 1 ? "" : "s");
+	if (o->launch->end.lost)
+		say("the sandbox's runner died; what it held was removed");
+}
+
+/* ---- which walls do not hold ---- */
+
+static void probe(const struct run_args *a, struct tier_report *ret)
+{
+	const struct tier_ops *t = a->spec.tier != NULL ? tier_by_name(a->spec.tier) : NULL;
+
+	ret->n = 0;
+	if (t != NULL)
+		t->probe(ret);
+}
+
+void outcome_say_weaker(const struct run_args *a)
+{
+	struct tier_report report;
+
+	probe(a, &report);
+	for (uint32_t i = 0; i < report.n; i++)
+		if (report.f[i].level == FINDING_WEAKER)
+			say("note: %s: %s%s%s", report.f[i].what, report.f[i].state,
+			    report.f[i].fix[0] != '\0' ? "; to fix: " : "", report.f[i].fix);
+}
+
+static json_t *weaker_json(const struct run_args *a)
+{
+	json_t *list = json_array();
+	struct tier_report report;
+
+	probe(a, &report);
+	for (uint32_t i = 0; i < report.n; i++)
+		if (report.f[i].level == FINDING_WEAKER)
+			(void)json_array_append_new(
+			    list, json_pack("{s:s, s:s, s:s}", "what", report.f[i].what, "state",
+					    report.f[i].state, "fix", report.f[i].fix));
+	return list;
+}
+
+/* ---- JSON ---- */
+
+static json_t *number_or_null(uint64_t v) { return v != 0 ? json_integer((json_int_t)v) : json_null(); }
+
+static json_t *fault_json(const struct err *e)
+{
+	if (e->kind == ERR_NONE)
+		return json_null();
+	return json_pack("{s:s, s:o}", "kind", err_kind_name(e->kind), "message",
+			 json_stringn_nocheck(e->msg, strlen(e->msg)));
+}
+
+static json_t *limits_json(const struct spec *s)
+{
+	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:o}", "memory", number_or_null(s->memory),
+			 "disk", (json_int_t)s->disk, "inodes", (json_int_t)s->inodes, "cpus",
+			 s->cpu_milli != 0 ? json_real(s->cpu_milli / 1000.0) : json_null(), "pids",
+			 number_or_null(s->pids), "timeout_ms", number_or_null(s->timeout_ms));
+}
+
+static void put_output(json_t *top, const char *name, const struct outlet *o)
+{
+	char key[32];
+	json_t *text = json_stringn(o->kept.len > 0 ? (const char *)buf_head(&o->kept) : "",
+				    o->kept.len);
+
+	if (text != NULL) {
+		(void)json_object_set_new(top, name, text);
+		return;
+	}
+	(void)snprintf(key, sizeof(key), "%s_base64", name);
+	{
+		char *b64 = base64_encode(buf_head(&o->kept), o->kept.len);
+
+		(void)json_object_set_new(top, key, b64 != NULL ? json_string(b64) : json_null());
+		free(b64);
+	}
+}
+
+static void put_counts(json_t *top, const struct run_outcome *o)
+{
+	const struct launch *l = o->launch;
+	uint64_t cpu_us = 0, wall_us = 0, peak = 0;
+
+	if (l != NULL) {
+		cpu_us = l->end.cpu_us;
+		wall_us = l->end.wall_us;
+		peak = l->end.memory_peak;
+		if (cpu_us == 0 && l->have_result)
+			cpu_us = l->result.utime_us + l->result.stime_us;
+		if (peak == 0 && l->have_result)
+			peak = l->result.maxrss_kib * 1024;
+	}
+	(void)json_object_set_new(top, "cpu_ms", json_real((double)cpu_us / 1000.0));
+	(void)json_object_set_new(top, "wall_ms", json_real((double)wall_us / 1000.0));
+	(void)json_object_set_new(top, "memory_peak", number_or_null(peak));
+	(void)json_object_set_new(top, "stdout_bytes",
+				  json_integer(l != NULL ? (json_int_t)l->out[0].bytes : 0));
+	(void)json_object_set_new(top, "stderr_bytes",
+				  json_integer(l != NULL ? (json_int_t)l->out[1].bytes : 0));
+}
+
+static json_t *outcome_object(const struct run_outcome *o)
+{
+	const struct spec *s = &o->args->spec;
+	const struct launch *l = o->launch;
+
+	return json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:b, s:b, s:i, s:b, s:o, s:o, s:o}", "id", s->id,
+			 "tier", s->tier, "image", s->image, "exit",
+			 o->exit >= 0 ? json_integer(o->exit) : json_null(), "signal",
+			 o->signal > 0 ? json_integer(o->signal) : json_null(), "timed_out",
+			 o->timed_out, "oom", o->oom, "oom_kills",
+			 l != NULL ? (int)l->end.oom_kills : 0, "lost",
+			 o->lost || (l != NULL && l->end.lost), "fault", fault_json(&o->fault),
+			 "limits", limits_json(s), "weaker", weaker_json(o->args));
+}
+
+int outcome_json(const struct run_outcome *o, bool with_output, int fd)
+{
+	json_t *top = outcome_object(o);
+	char *text;
+	int r;
+
+	if (top == NULL)
+		return -ENOMEM;
+	put_counts(top, o);
+	if (with_output && o->launch != NULL) {
+		put_output(top, "stdout", &o->launch->out[0]);
+		put_output(top, "stderr", &o->launch->out[1]);
+		(void)json_object_set_new(top, "stdout_truncated",
+					  json_boolean(outlet_truncated(&o->launch->out[0])));
+		(void)json_object_set_new(top, "stderr_truncated",
+					  json_boolean(outlet_truncated(&o->launch->out[1])));
+	}
+	text = json_dumps(top, JSON_COMPACT);
+	json_decref(top);
+	if (text == NULL)
+		return -ENOMEM;
+	r = say_raw(fd, text, strlen(text));
+	if (r == 0)
+		r = say_raw(fd, "\n", 1);
+	free(text);
+	return r;
+}
