@@ -36,14 +36,7 @@ static int drop_caps(uint64_t keep)
 				   SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
 				   SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 
-	for (unsigned long cap = 0; cap < 64; cap++) {
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
-			if (errno == EINVAL && cap > CAP_CHECKPOINT_RESTORE - 1)
-				break; /* past the kernel's last one */
-			return -errno;
-		}
-	}
-	/* first all that is needed for the steps below, with the kept ones inheritable */
+	/* inheritable first: nothing outside the bounding set can be made so. SETPCAP is for the steps below. */
 	d[0].permitted = d[0].effective = (uint32_t)keep | 1u << CAP_SETPCAP;
 	d[0].inheritable = (uint32_t)keep;
 	if (syscall(SYS_capset, &h, d) < 0)
@@ -51,6 +44,13 @@ static int drop_caps(uint64_t keep)
 	for (unsigned long cap = 0; cap < 32; cap++)
 		if (((keep >> cap) & 1) != 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
 			return -errno;
+	for (unsigned long cap = 0; cap < 64; cap++) {
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+			if (errno == EINVAL && cap > CAP_CHECKPOINT_RESTORE - 1)
+				break; /* past the kernel's last one */
+			return -errno;
+		}
+	}
 	if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
 		return -errno;
 	d[0].permitted = d[0].effective = (uint32_t)keep;
