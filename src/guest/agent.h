@@ -1,0 +1,41 @@
+#pragma once
+/*
+ * The agent's state and its frame dispatcher. What frames may cause in the world goes through
+ * struct agent_ops, so that the dispatcher can be driven with hostile frames and no processes.
+ */
+#include "guest/child.h"
+#include "guest/job.h"
+
+enum { AGENT_JOBS_MAX = 256 };
+
+struct agent_ops {
+	/* Start what an OPEN asked for. fds are ask_fds(q) descriptors, owned by the callee. A failure
+	 * is recorded in the job (job_end_error). */
+	void (*start)(struct agent *a, struct job *j, const struct ask *q, int *fds);
+	void (*signal)(struct agent *a, struct job *j, int sig);
+	void (*resize)(struct agent *a, struct job *j, uint16_t rows, uint16_t cols);
+	void (*reset)(struct agent *a, struct job *j);
+};
+
+struct agent {
+	const struct agent_ops *ops;
+	struct peer peer;
+	struct job *jobs[AGENT_JOBS_MAX]; /* open streams, no holes */
+	uint32_t jobs_n;
+	uint32_t turn;       /* which job is served first, for fairness */
+	struct job *guards;  /* closed jobs whose guard still has descendants */
+	struct child_rules rules;
+	int leaf_fd;         /* for the first EXEC, -1 = none (any more) */
+	int null_fd;
+	int oom_fd;          /* /proc/self/oom_score_adj, -1 = leave it */
+	char oom_score[8];   /* the agent's own, as text */
+	uint32_t shutdown_id; /* the SHUTDOWN stream, 0 = none: the agent ends when all children have */
+	uint64_t shutdown_ns; /* CLOCK_MONOTONIC: no grace after this */
+};
+
+/* Decode and act on the frames that have arrived. 0, or -EPROTO: the connection must end. */
+int must_check agent_dispatch(struct agent *a);
+/* Send the RESULT of jobs that have ended and drop them. */
+void agent_settle(struct agent *a);
+struct job *agent_job(const struct agent *a, uint32_t id); /* NULL: no such stream */
+uint64_t agent_now(void); /* CLOCK_MONOTONIC, ns */

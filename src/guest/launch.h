@@ -1,0 +1,14 @@
+#pragma once
+/* Starting what a request asks for, and steering it afterwards: the real struct agent_ops. */
+#include "guest/agent.h"
+
+extern const struct agent_ops launch_ops;
+
+/* A child of PID 1 ended. */
+void launch_reaped(struct agent *a, pid_t pid, int wait_status, const struct rusage *ru);
+/* A job's status pipe has something. */
+void launch_status(struct agent *a, struct job *j);
+/* Deadlines and sweeps. Returns how long the main loop may sleep, ms; -1 = for ever. */
+int launch_tick(struct agent *a);
+/* Every process in the sandbox but PID 1. */
+void launch_kill_all(int sig);

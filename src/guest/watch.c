@@ -1,0 +1,439 @@
+#include "guest/worker.h"
+
+#include "base/num.h"
+#include "guest/report.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * WATCH: inotify(7) made into records, recursive on request. Runs until its pipe breaks or it is killed.
+ *
+ * New folders. Between mkdir and our watch on it a program may already have filled the folder. So the
+ * watch is added first and then the folder is listed: its entries are reported as created. An entry made in
+ * between is both listed and reported by the watch; listed names are remembered until the queue
+ * has been read past that point, and the event that repeats one is dropped.
+ *
+ * Moves. A move within the tree is a pair of events with one cookie, adjacent in practice. The first
+ * half waits for its partner, for PAIR_MS at most; without one it is a removal (or a creation, for
+ * the second half). Watches of a moved folder keep their number, only their paths change.
+ *
+ * Bounds: WATCHES_MAX folders and SEEN_MAX remembered names; past either the client is told to list
+ * again (OVERFLOW), as it is when the kernel's queue overflows.
+ */
+
+enum { WATCHES_MAX = 16384, SEEN_MAX = 16384, PAIR_MS = 20, DEPTH_MAX = 256 };
+
+static const uint32_t mask = IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB |
+			     IN_DELETE_SELF | IN_EXCL_UNLINK;
+
+struct place { /* a watched folder */
+	int wd;
+	char *path; /* relative to PATH, "" = PATH itself; NULL = free slot */
+};
+
+struct half { /* the first half of a move */
+	uint32_t cookie; /* 0 = none */
+	bool folder;
+	char path[4096];
+};
+
+struct watch {
+	struct worker *w;
+	int fd;
+	int top; /* PATH, to open folders below it */
+	bool recursive;
+	struct place *places;
+	size_t places_n, places_cap;
+	char **seen; /* full relative paths listed and not yet matched */
+	size_t seen_n, seen_cap;
+	struct half half;
+	uint32_t last_kind; /* to merge runs of WRITE events */
+	char last[4096];
+};
+
+static int emit(struct watch *s, enum watch_event kind, const char *name, const char *target)
+{
+	struct buf b;
+	struct msg_writer rec = {.b = &b};
+	int r;
+
+	s->last_kind = kind;
+	(void)stpncpy(s->last, name, sizeof(s->last) - 1);
+	buf_init(&b, MSG_RECORD_MAX);
+	msg_u64(&rec, F_EVENT, kind);
+	msg_str(&rec, F_NAME, name);
+	if (target != NULL)
+		msg_str(&rec, F_TARGET, target);
+	r = worker_record(s->w, &rec);
+	buf_done(&b);
+	return r;
+}
+
+static int overflow(struct watch *s)
+{
+	return emit(s, WATCH_OVERFLOW, "", NULL);
+}
+
+/* a/b into dst[4096]. False when it does not fit. */
+static bool join(char *dst, const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+
+	if (n + 1 + m >= 4096)
+		return false;
+	if (n > 0) {
+		memmove(dst, a, n);
+		dst[n++] = '/';
+	}
+	memmove(dst + n, b, m + 1);
+	return true;
+}
+
+static struct place *by_wd(struct watch *s, int wd)
+{
+	for (size_t i = 0; i < s->places_n; i++) {
+		if (s->places[i].path != NULL && s->places[i].wd == wd)
+			return &s->places[i];
+	}
+	return NULL;
+}
+
+static bool add_place(struct watch *s, int wd, const char *path)
+{
+	char *copy = NULL;
+	size_t i = 0;
+
+	while (i < s->places_n && s->places[i].path != NULL)
+		i++;
+	if (i == s->places_cap) {
+		size_t cap = s->places_cap == 0 ? 16 : 2 * s->places_cap;
+		struct place *v = cap > WATCHES_MAX ? NULL : reallocarray(s->places, cap, sizeof(*v));
+
+		if (v == NULL)
+			return false;
+		s->places = v;
+		s->places_cap = cap;
+	}
+	copy = strdup(path);
+	if (copy == NULL)
+		return false;
+	s->places[i] = (struct place){wd, copy};
+	s->places_n = MAX(s->places_n, i + 1);
+	return true;
+}
+
+static void drop_place(struct place *p)
+{
+	free(p->path);
+	p->path = NULL;
+}
+
+static void remember(struct watch *s, const char *path)
+{
+	if (s->seen_n == s->seen_cap) {
+		size_t cap = s->seen_cap == 0 ? 64 : 2 * s->seen_cap;
+		char **v = cap > SEEN_MAX ? NULL : reallocarray(s->seen, cap, sizeof(*v));
+
+		if (v == NULL)
+			return; /* at worst an event comes twice */
+		s->seen = v;
+		s->seen_cap = cap;
+	}
+	s->seen[s->seen_n] = strdup(path);
+	if (s->seen[s->seen_n] != NULL)
+		s->seen_n++;
+}
+
+/* True when the path was listed already; forgotten by that. */
+static bool take_seen(struct watch *s, const char *path)
+{
+	for (size_t i = 0; i < s->seen_n; i++) {
+		if (strcmp(s->seen[i], path) == 0) {
+			free(s->seen[i]);
+			s->seen[i] = s->seen[--s->seen_n];
+			return true;
+		}
+	}
+	return false;
+}
+
+static void forget_seen(struct watch *s)
+{
+	while (s->seen_n > 0)
+		free(s->seen[--s->seen_n]);
+}
+
+static int open_place(const struct watch *s, const char *path)
+{
+	return openat(s->top, path[0] == '\0' ? "." : path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int add_folder(struct watch *s, const char *path, bool report, int depth);
+
+static int list_folder(struct watch *s, int fd, const char *path, bool report, int depth)
+{
+	DIR *dir = fdopendir(fd);
+	struct dirent *e;
+	int r = 0;
+
+	if (dir == NULL) {
+		(void)close(fd);
+		return 0;
+	}
+	while (r == 0 && (e = readdir(dir)) != NULL) {
+		char full[4096];
+		struct stat st;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || !join(full, path, e->d_name) ||
+		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (report) {
+			remember(s, full);
+			r = emit(s, WATCH_CREATE, full, NULL);
+		}
+		if (r == 0 && S_ISDIR(st.st_mode))
+			r = add_folder(s, full, report, depth + 1);
+	}
+	(void)closedir(dir);
+	return r;
+}
+
+/* Watch a folder and what is below it. report: its entries are news. 0 or -errno (reported). */
+static int add_folder(struct watch *s, const char *path, bool report, int depth)
+{
+	char proc[32];
+	int fd = open_place(s, path), wd, r;
+
+	if (fd < 0)
+		return 0; /* gone, or not ours to read */
+	/* by descriptor, so that a folder swapped for a link is not followed */
+	(void)stpcpy(proc, "/proc/self/fd/");
+	for (int v = fd, n = (v > 99) + (v > 9) + 1, i = n; i > 0; i--, v /= 10)
+		proc[14 + i - 1] = (char)('0' + v % 10);
+	proc[14 + (fd > 99) + (fd > 9) + 1] = '\0';
+	wd = inotify_add_watch(s->fd, proc, mask | IN_ONLYDIR);
+	if (wd >= 0 && by_wd(s, wd) != NULL) { /* met twice: listed and reported */
+		(void)close(fd);
+		return 0;
+	}
+	if (wd < 0 || depth > DEPTH_MAX || !add_place(s, wd, path)) {
+		(void)close(fd);
+		return overflow(s);
+	}
+	if (!s->recursive) {
+		(void)close(fd);
+		return 0;
+	}
+	r = list_folder(s, fd, path, report, depth);
+	return r;
+}
+
+static bool is_below(const char *path, const char *folder, size_t n)
+{
+	return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* The folder `from` is now called `to`; to == NULL: it left the tree. */
+static void move_places(struct watch *s, const char *from, const char *to)
+{
+	size_t n = strlen(from);
+
+	for (size_t i = 0; i < s->places_n; i++) {
+		struct place *p = &s->places[i];
+		char full[4096], *copy;
+
+		if (p->path == NULL || !is_below(p->path, from, n))
+			continue;
+		if (to == NULL) {
+			(void)inotify_rm_watch(s->fd, p->wd);
+			drop_place(p);
+			continue;
+		}
+		if (strlen(to) + strlen(p->path + n) >= sizeof(full))
+			continue;
+		(void)stpcpy(stpcpy(full, to), p->path + n);
+		copy = strdup(full);
+		if (copy == NULL)
+			continue;
+		free(p->path);
+		p->path = copy;
+	}
+}
+
+static int on_created(struct watch *s, const char *path, bool folder)
+{
+	int r = take_seen(s, path) ? 0 : emit(s, WATCH_CREATE, path, NULL);
+
+	if (r == 0 && folder && s->recursive)
+		r = add_folder(s, path, true, 0);
+	return r;
+}
+
+static int flush_half(struct watch *s)
+{
+	if (s->half.cookie == 0)
+		return 0;
+	s->half.cookie = 0;
+	if (s->half.folder)
+		move_places(s, s->half.path, NULL);
+	return emit(s, WATCH_REMOVE, s->half.path, NULL);
+}
+
+static int on_moved_to(struct watch *s, const struct inotify_event *e, const char *path)
+{
+	bool folder = e->mask & IN_ISDIR;
+	int r;
+
+	if (s->half.cookie == 0 || s->half.cookie != e->cookie) {
+		r = flush_half(s);
+		return r < 0 ? r : on_created(s, path, folder);
+	}
+	s->half.cookie = 0;
+	if (folder)
+		move_places(s, s->half.path, path);
+	if (take_seen(s, path)) /* the new name was listed before the event was read */
+		return emit(s, WATCH_REMOVE, s->half.path, NULL);
+	return emit(s, WATCH_RENAME, s->half.path, path);
+}
+
+static int on_named(struct watch *s, const struct inotify_event *e, const char *path)
+{
+	if (e->mask & IN_CREATE)
+		return on_created(s, path, e->mask & IN_ISDIR);
+	if (e->mask & IN_MODIFY) {
+		if (s->last_kind == WATCH_WRITE && strcmp(s->last, path) == 0)
+			return 0;
+		return emit(s, WATCH_WRITE, path, NULL);
+	}
+	if (e->mask & IN_ATTRIB)
+		return emit(s, WATCH_CHMOD, path, NULL);
+	if (e->mask & IN_DELETE) {
+		(void)take_seen(s, path);
+		return emit(s, WATCH_REMOVE, path, NULL);
+	}
+	if (e->mask & IN_MOVED_FROM) {
+		(void)take_seen(s, path);
+		s->half.cookie = e->cookie;
+		s->half.folder = e->mask & IN_ISDIR;
+		memcpy(s->half.path, path, strlen(path) + 1);
+	}
+	return 0;
+}
+
+/* Events of the watched folder or file itself. 1: it is gone and so is the watch. */
+static int on_self(struct watch *s, const struct inotify_event *e, struct place *p)
+{
+	bool root = p->path[0] == '\0';
+	int r = 0;
+
+	if (e->mask & IN_IGNORED) {
+		drop_place(p);
+		return root;
+	}
+	if (!root)
+		return 0; /* its own folder reports the same by name */
+	if (e->mask & IN_MODIFY)
+		r = s->last_kind == WATCH_WRITE && s->last[0] == '\0' ? 0 : emit(s, WATCH_WRITE, "", NULL);
+	else if (e->mask & IN_ATTRIB)
+		r = emit(s, WATCH_CHMOD, "", NULL);
+	else if (e->mask & IN_DELETE_SELF)
+		r = emit(s, WATCH_REMOVE, "", NULL);
+	return r;
+}
+
+static int on_event(struct watch *s, const struct inotify_event *e)
+{
+	struct place *p;
+	char path[4096];
+	int r = 0;
+
+	if (e->mask & IN_Q_OVERFLOW)
+		return overflow(s);
+	p = by_wd(s, e->wd);
+	if (p == NULL)
+		return 0;
+	if (e->len == 0)
+		return on_self(s, e, p);
+	if (!join(path, p->path, e->name))
+		return 0;
+	if (e->mask & IN_MOVED_TO)
+		return on_moved_to(s, e, path);
+	r = flush_half(s);
+	return r < 0 ? r : on_named(s, e, path);
+}
+
+static int serve(struct watch *s)
+{
+	static char events[32 * 1024] __attribute__((aligned(8)));
+
+	for (;;) {
+		struct pollfd p[2] = {{.fd = s->fd, .events = POLLIN}, {.fd = STDOUT_FILENO}};
+		int ready = poll(p, 2, s->half.cookie != 0 ? PAIR_MS : -1);
+		ssize_t n;
+		int r = 0;
+
+		if (ready == 0) {
+			r = flush_half(s);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		if (p[1].revents != 0)
+			return 0; /* nobody listens any more */
+		n = read(s->fd, events, sizeof(events));
+		if (n < 0 && errno == EAGAIN)
+			continue;
+		if (n <= 0)
+			return worker_fail(s->w, errno, "watching", NULL);
+		for (char *at = events; at < events + n && r == 0;) {
+			struct inotify_event e;
+
+			memcpy(&e, at, sizeof(e));
+			r = on_event(s, (const struct inotify_event *)(const void *)at);
+			at += sizeof(e) + e.len;
+		}
+		if (r != 0)
+			return MIN(r, 0);
+		s->last_kind = 0;
+		if (poll(p, 1, 0) == 0)
+			forget_seen(s);
+	}
+}
+
+int watch_run(struct worker *w)
+{
+	static struct watch s;
+	struct stat st;
+	int wd, r;
+
+	s.w = w;
+	s.recursive = w->ask->flags & REQ_RECURSIVE;
+	s.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (s.fd < 0 || stat(w->path, &st) < 0)
+		return worker_fail(w, errno, "watch", w->path);
+	if (S_ISDIR(st.st_mode)) {
+		s.top = open(w->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (s.top < 0)
+			return worker_fail(w, errno, "watch", w->path);
+		r = add_folder(&s, "", false, 0);
+		if (r == 0 && s.places_n == 0)
+			return worker_fail(w, EACCES, "watch", w->path);
+	} else {
+		wd = inotify_add_watch(s.fd, w->path, mask);
+		if (wd < 0 || !add_place(&s, wd, ""))
+			return worker_fail(w, errno, "watch", w->path);
+		r = 0;
+	}
+	if (r < 0)
+		return r;
+	report_send(w->status, &(struct report){.type = REPORT_READY});
+	return serve(&s);
+}
