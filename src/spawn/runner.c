@@ -285,7 +285,8 @@ static int take(struct runner *r, int flags, struct ctl_report *ret, int *ret_fd
 
 	do
 		n = recvmsg(r->ctl_fd, &m, flags | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	/* a runner that ended with a request of ours unread: its last report is queued behind the error */
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0 && errno == EAGAIN)
 		return -EAGAIN;
 	if (n != (ssize_t)sizeof(*ret)) {
