@@ -6,16 +6,18 @@
 #include <stdbool.h>
 #include <string.h>
 
-const char *quote_n(const char *s, size_t n, char dst[QUOTE_MAX])
+/* mark: the quotation mark around the text, which is escaped inside; 0 = none. */
+static const char *escape(const char *s, size_t n, char mark, char dst[QUOTE_MAX])
 {
 	static const char hex[] = "0123456789abcdef";
 	size_t at = 0;
 	bool cut = false;
 
-	dst[at++] = '\'';
+	if (mark != '\0')
+		dst[at++] = mark;
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)s[i];
-		bool plain = c >= ' ' && c < 0x7f && c != '\'' && c != '\\';
+		bool plain = c >= ' ' && c < 0x7f && c != '\\' && (mark == '\0' || c != mark);
 
 		if (at + 4 + 5 > QUOTE_MAX) { /* an escape, then "...'" and the end */
 			cut = true;
@@ -34,9 +36,17 @@ const char *quote_n(const char *s, size_t n, char dst[QUOTE_MAX])
 		memcpy(dst + at, "...", 3);
 		at += 3;
 	}
-	dst[at++] = '\'';
+	if (mark != '\0')
+		dst[at++] = mark;
 	dst[at] = '\0';
 	return dst;
 }
 
+const char *quote_n(const char *s, size_t n, char dst[QUOTE_MAX]) { return escape(s, n, '\'', dst); }
+
 const char *quote(const char *s, char dst[QUOTE_MAX]) { return quote_n(s, strlen(s), dst); }
+
+const char *quote_bare(const char *s, char dst[QUOTE_MAX])
+{
+	return escape(s, strlen(s), '\0', dst);
+}

@@ -22,21 +22,27 @@
 
 /* ---- what happened ---- */
 
+/* The agent's text begins with "running" when execve(2) itself refused the command; anything else
+ * (no such folder, no such user) was wrong with the request. */
 static void not_run(struct run_outcome *o)
 {
 	const struct stream_result *r = &o->launch->result;
 	const char *name = o->launch->argv[0];
 	enum err_kind kind = ERR_INTERNAL;
-	char q[QUOTE_MAX], text[QUOTE_MAX];
+	char q[QUOTE_MAX];
 
-	o->code = EXIT_NOEXEC;
-	if (r->err == ENOENT) {
-		o->code = EXIT_NOTFOUND;
-		(void)err_set(&o->fault, ERR_NOT_FOUND, ENOENT, "%s: not found in the sandbox%s%s",
-			      quote(name, q), r->text[0] != '\0' ? ": " : "",
-			      r->text[0] != '\0' ? quote(r->text, text) : "");
+	if (r->text[0] != '\0' && strncmp(r->text, "running ", 8) != 0) {
+		o->code = EXIT_FAULT;
+		(void)err_set(&o->fault, ERR_INVALID, r->err, "%s", quote_bare(r->text, q));
 		return;
 	}
+	if (r->err == ENOENT) {
+		o->code = EXIT_NOTFOUND;
+		(void)err_set(&o->fault, ERR_NOT_FOUND, ENOENT, "%s: not found in the sandbox",
+			      quote(name, q));
+		return;
+	}
+	o->code = EXIT_NOEXEC;
 	if (r->err == EACCES || r->err == EISDIR)
 		kind = ERR_DENIED;
 	else if (r->err == ENOEXEC)
@@ -45,9 +51,8 @@ static void not_run(struct run_outcome *o)
 		kind = ERR_LIMITED;
 	else
 		o->code = EXIT_FAULT;
-	(void)err_set(&o->fault, kind, r->err, "%s: cannot be run: %s%s%s", quote(name, q),
-		      strerror(r->err), r->text[0] != '\0' ? ": " : "",
-		      r->text[0] != '\0' ? quote(r->text, text) : "");
+	(void)err_set(&o->fault, kind, r->err, "%s: cannot be run: %s", quote(name, q),
+		      strerror(r->err));
 }
 
 void outcome_decide(struct run_outcome *o)
@@ -247,7 +252,7 @@ int outcome_json(const struct run_outcome *o, bool with_output, int fd)
 		(void)json_object_set_new(top, "stderr_truncated",
 					  json_boolean(outlet_truncated(&o->launch->out[1])));
 	}
-	text = json_dumps(top, JSON_COMPACT);
+	text = json_dumps(top, JSON_COMPACT | JSON_REAL_PRECISION(12));
 	json_decref(top);
 	if (text == NULL)
 		return -ENOMEM;
