@@ -8,6 +8,8 @@ brig=${BRIG:-build/brig}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 wrong=0
+runs=0
+exec 3>&1 # where commands are shown, also when their output goes elsewhere
 
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
 	bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m' color=1
@@ -22,30 +24,45 @@ run() {
 	shift
 	for a in "$@"; do
 		case $a in
+		*\'*) shown+=" \"$a\"" ;;
 		*[!A-Za-z0-9_./:=,-]*) shown+=" '$a'" ;;
 		*) shown+=" $a" ;;
 		esac
 	done
-	printf '\n  %s$ brig%s%s\n' "$dim" "${shown//$work/\$tmp}" "$off"
-	"$brig" "$@" || status=$?
+	printf '\n  %s$ brig%s%s\n' "$dim" "${shown//$work/\$tmp}" "$off" >&3
+	shift # past `run`; the result file tells the sandbox's id, for the check at the end
+	runs=$((runs + 1))
+	"$brig" run --result-file "$work/result.$runs" "$@" || status=$?
 	if [ "$status" != "$expected" ]; then
 		echo "tour: exit status $status, not $expected" >&2
 		wrong=1
 	fi
 }
 
-# What a sandbox could leave behind: processes, mounts, cgroups, files.
+# What the sandboxes could leave behind: processes, by what they run and by their cgroup; cgroups;
+# mounts; records. Other sandboxes of this machine do not count.
+ids() { sed -n 's/.*"id": *"\([a-z0-9]*\)".*/\1/p' "$work"/result.* 2>/dev/null; }
 processes() {
-	local f n=0
-	for f in /proc/[0-9]*/cmdline; do
-		if tr '\0' ' ' <"$f" 2>/dev/null | grep -qE '^brig-init |untrusted\.py|^sleep 4242'; then n=$((n + 1)); fi
+	local dir id n=0 shown
+	for dir in /proc/[0-9]*; do
+		shown=$({ tr '\0' ' ' <"$dir/cmdline" && cat "$dir/cgroup"; } 2>/dev/null)
+		for id in untrusted.py "sleep $marker" $(ids); do
+			case $shown in *"$id"*) n=$((n + 1)) && break ;; esac
+		done
 	done
 	echo "$n"
 }
-mounts() { wc -l </proc/self/mountinfo; }
-cgroups() { find /sys/fs/cgroup -mindepth 2 -type d -path '*/brig/*/*' 2>/dev/null | wc -l; }
-left() { echo "$(processes) $(mounts) $(cgroups)"; }
-before=$(left)
+cgroups() {
+	local id
+	for id in $(ids); do find /sys/fs/cgroup -type d -name "$id" 2>/dev/null; done | wc -l
+}
+mounts() {
+	local id
+	for id in $(ids); do grep -F "$id" /proc/self/mountinfo; done | wc -l
+}
+records() { find "$BRIG_STATE" -type f 2>/dev/null | while read -r f; do [ ! -s "$f" ] || echo "$f"; done | wc -l; }
+marker=42$$
+export BRIG_STATE=$work/state
 
 title "1. Code nobody should trust"
 text "A Python program does the job it was given, and then tries what code that was talked into" \
@@ -65,12 +82,14 @@ fi
 title "2. The clock is a wall"
 text "It ignores signals, starts a session of its own and forks twice. After one second all of it is gone."
 start=$(date +%s%N)
-# shellcheck disable=SC2016 # for the sandbox's shell
-run 124 run --timeout 1s -- sh -c 'trap "" INT TERM HUP; (setsid sleep 4242 &); while :; do :; done'
+run 124 run --timeout 1s -- \
+	sh -c "trap '' INT TERM HUP; (setsid sleep $marker &); while :; do :; done"
 printf '  exit status 124 after %d ms, from start to nothing left\n' $((($(date +%s%N) - start) / 1000000))
 
 title "3. What happened, for programs"
-run 7 run --json --memory 256M -- python3 -c 'print("hello"); raise SystemExit(7)'
+run 7 run --json --memory 256M -- python3 -c 'print("hello"); raise SystemExit(7)' >"$work/json"
+# One long line; folded for people.
+sed -e 's/,"/, "/g' "$work/json" | fold -s -w 94 | sed '/^{/,$s/^/  /'
 
 title "4. Changes come back as a patch, not as a surprise"
 text "A copy of a folder goes in, an agent edits it, and what changed comes out for review."
@@ -81,13 +100,11 @@ run 0 run --file "$work/src:src" --out-patch "$work/changes.patch" -- \
 [ ! -s "$work/changes.patch" ] || sed 's/^/    /' "$work/changes.patch"
 
 title "5. Nothing is left"
-after=$(left)
-read -r p0 m0 c0 <<<"$before"
-read -r p1 m1 c1 <<<"$after"
-printf '  %-30s %s\n' "processes of the sandboxes" $((p1 - p0)) "mounts" $((m1 - m0)) "cgroups" $((c1 - c0))
-if [ "$p1" -gt "$p0" ] || [ "$m1" -gt "$m0" ] || [ "$c1" -gt "$c0" ]; then
-	wrong=1
-fi
+for what in processes cgroups mounts records; do
+	n=$($what)
+	printf '  %-12s%s\n' "$what" "$n"
+	[ "$n" = 0 ] || wrong=1
+done
 
 title "Next"
 text "  $brig check           what this machine offers, and what is missing" \
