@@ -197,6 +197,11 @@ void job_read_out(struct peer *p, struct job *j, uint8_t chan)
 	n = read(o->fd, dst + FRAME_HDR, want);
 	if (n < 0 && (errno == EINTR || (errno == EAGAIN && o->drain < 0)))
 		return;
+	if (n < 0 && errno == EIO && j->medium == JOB_TTY && !j->ended) {
+		/* the program closed its terminal, perhaps on its way out; closing ours would hang it up */
+		o->parked = true;
+		return;
+	}
 	if (n <= 0) {
 		/* a reset port is an end too, and nobody is left to read what the host still sends */
 		if (n < 0 && j->medium == JOB_SOCKET)
@@ -221,6 +226,7 @@ static void start_drain(struct job *j)
 	for (int i = 0; i < 2; i++) {
 		int waiting = 0;
 
+		j->out[i].parked = false;
 		if (j->out[i].fd < 0 || j->medium != JOB_PIPES)
 			continue;
 		if (ioctl(j->out[i].fd, FIONREAD, &waiting) == 0)

@@ -23,6 +23,8 @@ struct job_out { /* CHAN_OUT, CHAN_ERR: sandbox -> host */
 	bool open; /* EOF was not sent yet */
 	uint32_t credit;
 	int64_t drain; /* after the process ended: bytes still to take; -1 = until end of file */
+	bool parked;   /* a terminal that nobody has open just now: not polled */
+	uint64_t look_ns; /* when to look at it again, 0 = not set yet */
 };
 
 struct job_end {

@@ -32,8 +32,9 @@
  * its owner relies on.
  */
 
-enum { OOM_SCORE = 200, TERM_GRACE_MS = 300, SWEEP_MS = 1 };
+enum { TERM_GRACE_MS = 300, SWEEP_MS = 1, PARK_MS = 20 };
 #define OOM_SCORE_TEXT "200"
+#define NS_PER_MS      UINT64_C(1000000)
 
 struct pipes {
 	int ours[3], theirs[3]; /* by channel */
@@ -270,7 +271,7 @@ static void reset(struct agent *a, struct job *j)
 	if (j->kind != REQ_EXEC) {
 		/* a writer removes its unfinished file */
 		(void)kill(j->pid, j->kind == REQ_WRITE && j->kill_at_ns == 0 ? SIGTERM : SIGKILL);
-		j->kill_at_ns = agent_now() + TERM_GRACE_MS * UINT64_C(1000000);
+		j->kill_at_ns = agent_now() + TERM_GRACE_MS * NS_PER_MS;
 	} else if (j->leaf) {
 		(void)kill(-j->pid, SIGKILL);
 		(void)kill(j->pid, SIGKILL);
@@ -430,35 +431,51 @@ static void sweep_job(struct agent *a, struct job *j)
 		(void)kill(j->pid, SIGKILL);
 }
 
+static int sooner(int wait, int ms)
+{
+	return wait < 0 || ms < wait ? ms : wait;
+}
+
+/* True when `at` has passed; else *wait is shortened to reach it. */
+static bool is_due(uint64_t at, int *wait)
+{
+	uint64_t now = agent_now();
+
+	if (now < at)
+		*wait = sooner(*wait, (int)((at - now) / NS_PER_MS) + 1);
+	return now >= at;
+}
+
+static void tick_job(struct agent *a, struct job *j, int *wait)
+{
+	struct job_out *tty = &j->out[CHAN_OUT - 1];
+
+	if (j->sweeping)
+		sweep_job(a, j);
+	if (j->sweeping)
+		*wait = sooner(*wait, SWEEP_MS);
+	if (tty->parked && tty->look_ns == 0)
+		tty->look_ns = agent_now() + PARK_MS * NS_PER_MS;
+	if (tty->parked && is_due(tty->look_ns, wait)) {
+		tty->parked = false;
+		tty->look_ns = 0;
+	}
+	if (j->kill_at_ns != 0 && j->pid != 0 && is_due(j->kill_at_ns, wait)) {
+		(void)kill(j->pid, SIGKILL);
+		j->kill_at_ns = 0;
+	}
+}
+
 int launch_tick(struct agent *a)
 {
-	uint64_t now = 0;
 	int wait = -1;
 
-	for (uint32_t i = 0; i < a->jobs_n; i++) {
-		struct job *j = a->jobs[i];
-
-		if (j->sweeping)
-			sweep_job(a, j);
-		if (j->sweeping)
-			wait = SWEEP_MS;
-		if (j->kill_at_ns == 0 || j->pid == 0)
-			continue;
-		now = now == 0 ? agent_now() : now;
-		if (now >= j->kill_at_ns) {
-			(void)kill(j->pid, SIGKILL);
-			j->kill_at_ns = 0;
-		} else if (wait < 0) {
-			wait = (int)((j->kill_at_ns - now) / 1000000u) + 1;
-		}
-	}
+	for (uint32_t i = 0; i < a->jobs_n; i++)
+		tick_job(a, a->jobs[i], &wait);
 	for (struct job **at = &a->guards; *at != NULL;) {
 		struct job *j = *at;
 
-		if (j->sweeping)
-			sweep_job(a, j);
-		if (j->sweeping)
-			wait = SWEEP_MS;
+		tick_job(a, j, &wait);
 		if (!j->sweeping && j->pid == 0) {
 			*at = j->next;
 			job_free(j);

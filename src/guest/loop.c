@@ -46,7 +46,7 @@ static void add(struct set *s, int fd, int events, struct job *j, enum what what
 
 static bool out_ready(const struct agent *a, const struct job *j, int i)
 {
-	return j->out[i].credit > 0 && !j->connecting && a->peer.out.len <= PEER_OUT_SOFT;
+	return j->out[i].credit > 0 && !j->out[i].parked && !j->connecting && a->peer.out.len <= PEER_OUT_SOFT;
 }
 
 static void add_job(struct set *s, const struct agent *a, struct job *j)
