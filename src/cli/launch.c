@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum launch_phase {
@@ -171,24 +172,36 @@ static void put_exec(struct msg_writer *w, const struct launch *l)
 	}
 }
 
+/* A pipe that any user of the sandbox may open again by /dev/stdout and the like; nobody else can
+ * reach it. */
+static int make_pipe(int p[2], struct err *e)
+{
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "a pipe: %s", strerror(errno));
+	(void)fchmod(p[0], 0666);
+	return 0;
+}
+
 /* Open the pipes: ours go to inlet and outlets, far[] are the sandbox's. Returns their number. */
 static int make_pipes(struct launch_run *r, int far[3], struct err *e)
 {
 	int n = 0, p[2];
 
 	if (r->l->interactive) {
-		if (pipe2(p, O_CLOEXEC) < 0)
-			return err_set(e, ERR_INTERNAL, errno, "a pipe: %s", strerror(errno));
+		int err = make_pipe(p, e);
+
+		if (err < 0)
+			return err;
 		far[n++] = p[0];
 		inlet_to_pipe(&r->in, STDIN_FILENO, p[1]);
 	}
 	for (int i = 0; i < 2; i++) {
-		if (pipe2(p, O_CLOEXEC) < 0) {
-			int error = errno;
+		int err = make_pipe(p, e);
 
+		if (err < 0) {
 			while (n > 0)
 				(void)close(far[--n]);
-			return err_set(e, ERR_INTERNAL, error, "a pipe: %s", strerror(error));
+			return err;
 		}
 		r->l->out[i].src_fd = p[0];
 		far[n++] = p[1];

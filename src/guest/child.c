@@ -24,7 +24,7 @@
  * through fixed steps, each of which must succeed before the next:
  *
  *   standard descriptors, every other descriptor closed -> user looked up -> ids, groups ->
- *   capabilities gone -> folder, environment -> filter -> execve(2), or the worker's code
+ *   capabilities gone -> folder, environment -> execve(2), or the worker's code
  *
  * The copy of PID 1's memory is not readable from outside: the agent is not dumpable, its copies are
  * not either, and a program gets a fresh image. /etc/passwd is read here, not in PID 1, so that
@@ -270,17 +270,10 @@ static int exec_in_path(char **argv, char **env)
 	}
 }
 
-static noreturn void run_program(const struct child *c, char **argv, char **env)
+static noreturn void run_program(char **argv, char **env)
 {
-	int err;
+	int err = exec_in_path(argv, env);
 
-	if (c->rules->filter) {
-		int r = priv_filter();
-
-		if (r < 0)
-			fail(-r, "loading the system call filter", NULL);
-	}
-	err = exec_in_path(argv, env);
 	if (err == ENOENT && strchr(argv[0], '/') != NULL && access(argv[0], F_OK) == 0)
 		fail(err, "the interpreter of the program is missing", argv[0]);
 	if (err == E2BIG)
@@ -306,23 +299,17 @@ noreturn void child_exec(const struct child *c)
 	become(c, &u);
 	env = make_env(c->ask, &u);
 	enter_folder(c->ask);
-	run_program(c, argv, env);
+	run_program(argv, env);
 }
 
 noreturn void child_work(const struct child *c)
 {
 	struct user u;
-	int r;
 
 	set_descriptors(c);
 	reset_process(c);
 	find_user(c, &u);
 	become(c, &u);
-	if (c->rules->filter) {
-		r = priv_filter();
-		if (r < 0)
-			fail(-r, "loading the system call filter", NULL);
-	}
 	_exit(worker_run(c->ask, &u, STATUS_FD));
 }
 

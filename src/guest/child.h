@@ -11,7 +11,6 @@
 
 struct child_rules { /* the same for every child of one agent */
 	const char *user;        /* default user */
-	bool filter;             /* load the command filter */
 	bool root_keeps_files;   /* uid 0 keeps the file capabilities */
 	struct rlimit nofile;    /* what programs get, the agent raised its own */
 };

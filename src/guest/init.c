@@ -49,10 +49,6 @@ static bool parse_arg(struct agent *a, const char *arg, int *stream)
 		a->rules.user = arg + 5;
 		return true;
 	}
-	if (strcmp(arg, "filter=command") == 0 || strcmp(arg, "filter=none") == 0) {
-		a->rules.filter = arg[7] == 'c';
-		return true;
-	}
 	if (strcmp(arg, "rootcaps=files") == 0 || strcmp(arg, "rootcaps=none") == 0) {
 		a->rules.root_keeps_files = arg[9] == 'f';
 		return true;
@@ -128,7 +124,6 @@ int init_main(int argc, char **argv)
 	uint8_t hello[HELLO_LEN];
 
 	a.rules.user = "root";
-	a.rules.filter = true;
 	for (int i = 1; i < argc; i++) {
 		if (!parse_arg(&a, argv[i], &stream))
 			return EXIT_USAGE;

@@ -6,8 +6,6 @@
  *   stream=N      descriptor of the byte stream to the host (required)
  *   leaf=N        cgroup folder (O_PATH) for the first EXEC that brings none
  *   user=NAME     default user of requests without USER (default root)
- *   filter=command  load the command filter before every exec and file helper; filter=none: no filter
- *                 (tiers whose own kernel is the wall)
  *   rootcaps=none|files  capabilities a program with uid 0 keeps
  *
  * How an exec without a leaf is kept together: unless it says REQ_SOLE, an intermediate process per

@@ -3,9 +3,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <seccomp_filters.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -62,16 +59,3 @@ int priv_drop(bool keep_files)
 	return 0;
 }
 
-int priv_filter(void)
-{
-	/* the kernel only reads the program; struct sock_fprog has no const */
-	union {
-		const struct sock_filter *in;
-		struct sock_filter *out;
-	} prog = {.in = seccomp_command};
-	struct sock_fprog f = {.len = seccomp_command_len, .filter = prog.out};
-
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &f) < 0)
-		return -errno;
-	return 0;
-}

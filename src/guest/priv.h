@@ -9,5 +9,3 @@ int must_check priv_become(const struct user *u);
 /* All five capability sets empty; with keep_files those for file ownership stay (ambient too, as far
  * as PID 1 was given them). 0 or -errno. */
 int must_check priv_drop(bool keep_files);
-/* Load the command filter (made at build time). 0 or -errno. */
-int must_check priv_filter(void);

@@ -66,16 +66,35 @@ int record_state_dir(char *dst, size_t size, struct err *e)
 	return 0;
 }
 
+/* Records are of this boot only, so they lie where a boot starts empty, unless BRIG_STATE says where. */
+static int live_dir(char *dst, size_t size, struct err *e)
+{
+	const char *state = getenv("BRIG_STATE"), *run = getenv("XDG_RUNTIME_DIR");
+	int n, r;
+
+	if (state == NULL || state[0] == '\0') {
+		if (geteuid() == 0)
+			run = "/run";
+		if (run != NULL && run[0] == '/') {
+			n = snprintf(dst, size, "%s/brig/live", run);
+			return n > 0 && (size_t)n < size ? 0 : err_set(e, ERR_INVALID, ENAMETOOLONG, "XDG_RUNTIME_DIR");
+		}
+	}
+	r = record_state_dir(dst, size - sizeof("/live"), e);
+	if (r == 0)
+		memcpy(dst + strlen(dst), "/live", sizeof("/live"));
+	return r;
+}
+
 static int open_dir(int *ret_fd, struct err *e)
 {
 	char path[512];
 	struct stat st;
 	int fd, r;
 
-	r = record_state_dir(path, sizeof(path) - 8, e);
+	r = live_dir(path, sizeof(path), e);
 	if (r < 0)
 		return r;
-	(void)strncat(path, "/live", 6);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
 		r = make_state_dir(path, e);

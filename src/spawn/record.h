@@ -1,6 +1,7 @@
 #pragma once
 /*
- * Records of live sandboxes: one small file per sandbox in the state folder, locked (flock(2)) for as
+ * Records of live sandboxes: one small file per sandbox in $BRIG_STATE/live, else /run/brig/live as
+ * root, else $XDG_RUNTIME_DIR/brig/live, else below the state folder; locked (flock(2)) for as
  * long as its caller or its runner lives. A record that nobody holds belongs to a dead sandbox: the
  * next brig kills and removes what it names. The file's number is also the sandbox's slot: it selects
  * the sandbox's range of host user ids, so a range is never used twice while anything of it lives.

@@ -128,7 +128,7 @@ class Agent:
         inner = f'{setup} exec "$0" "$@"'
         self.proc = subprocess.Popen(
             ["unshare", "-Urpnf", "--mount-proc", "--kill-child", "sh", "-c", inner, INIT,
-             f"stream={theirs.fileno()}", "filter=none", *args],
+             f"stream={theirs.fileno()}", *args],
             pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         theirs.close()
 

@@ -207,7 +207,7 @@ static _Noreturn void fail(int status_fd, int r, const char *why)
 _Noreturn void setup_child(struct setup *s)
 {
 	char why[sizeof(((struct setup_error *)0)->text)] = "";
-	char stream_arg[] = "stream=3", leaf_arg[] = "leaf=4", filter_arg[] = "filter=command";
+	char stream_arg[] = "stream=3", leaf_arg[] = "leaf=4";
 	char user_arg[80], caps_arg[32], name[] = "brig-init";
 	char *argv[8], *envp[] = {NULL};
 	int argc = 0, status_fd, r;
@@ -227,7 +227,6 @@ _Noreturn void setup_child(struct setup *s)
 	if (s->res->exec_leaf_fd >= 0)
 		argv[argc++] = leaf_arg;
 	argv[argc++] = user_arg;
-	argv[argc++] = filter_arg;
 	argv[argc++] = caps_arg;
 	argv[argc] = NULL;
 	(void)umask(022);

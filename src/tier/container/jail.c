@@ -91,9 +91,9 @@ int setup_rlimits(const struct spec *spec, bool count_pids, char *why, size_t si
 int setup_jail(const struct setup *s, char *why, size_t size)
 {
 	const struct sock_fprog prog = {
-	    .len = seccomp_base_len,
+	    .len = seccomp_filter_len,
 	    /* the kernel only reads it */
-	    .filter = (struct sock_filter *)(uintptr_t)seccomp_base,
+	    .filter = (struct sock_filter *)(uintptr_t)seccomp_filter,
 	};
 	int r;
 
