@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -121,30 +122,41 @@ static void keep(struct outlet *o, const void *p, size_t n)
 		o->kept.max = o->kept.len; /* out of memory: what is there stays, truncated */
 }
 
+/* A pipe is written only while poll says there is room, in pieces that fit then. */
+static bool has_room(struct outlet *o)
+{
+	struct pollfd pf = {.fd = o->dst_fd, .events = POLLOUT};
+
+	if (poll(&pf, 1, 0) == 0)
+		o->blocked = true;
+	return !o->blocked;
+}
+
 size_t outlet_take(struct outlet *o, const void *p, size_t n)
 {
+	size_t done = 0;
+
 	if (o->way == OUTLET_UNKNOWN)
 		choose_way(o);
-	if (o->way == OUTLET_CAPTURE) {
+	if (o->way == OUTLET_CAPTURE)
 		keep(o, p, n);
-	} else if (o->way != OUTLET_DROP) {
-		size_t w = 0;
+	while (done < n && o->way != OUTLET_CAPTURE && o->way != OUTLET_DROP) {
+		size_t some = n - done, w;
 
-		/* A pipe is written only while poll says there is room, in pieces that fit then. */
 		if (o->way == OUTLET_SPLICE) {
-			struct pollfd pf = {.fd = o->dst_fd, .events = POLLOUT};
-
-			n = MIN(n, (size_t)4096);
-			if (poll(&pf, 1, 0) == 0)
-				o->blocked = true;
+			if (!has_room(o))
+				break;
+			some = MIN(some, (size_t)PIPE_BUF);
 		}
-		if (!o->blocked || o->way != OUTLET_SPLICE)
-			w = write_some(o, p, n);
-		if (o->way != OUTLET_DROP)
-			n = w;
+		w = write_some(o, (const uint8_t *)p + done, some);
+		if (w == 0 && o->blocked)
+			break;
+		done += w;
 	}
-	o->bytes += n;
-	return n;
+	if (o->way == OUTLET_CAPTURE || o->way == OUTLET_DROP)
+		done = n;
+	o->bytes += done;
+	return done;
 }
 
 static void source_ended(struct outlet *o)
