@@ -175,6 +175,10 @@ int bench_site_make(struct bench_site *s, struct err *e)
 	if (!r)
 		r = make_dir(s, "state-user", 01777);
 	if (!r)
+		r = make_dir(s, "home-root", 0700);
+	if (!r)
+		r = make_dir(s, "home-user", 01777);
+	if (!r)
 		r = make_dir(s, "out", 01777);
 	if (r) {
 		bench_site_remove(s);

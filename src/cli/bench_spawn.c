@@ -148,13 +148,22 @@ static char *const *as_argv(const char *const *v)
 	return u.m;
 }
 
-/* Without newuidmap in reach crun writes its one-id map itself, as the others do. */
-static char *const *environment(enum bench_place p)
-{
-	static const char *const usual[] = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin", NULL};
-	static const char *const bare[] = {"PATH=/nonexistent", NULL};
+/* What every command gets: a path and a home. Without newuidmap in reach crun writes its one-id map
+ * itself, as the others do. */
+struct environment {
+	char home[256];
+	const char *v[3];
+};
 
-	return as_argv(p == PLACE_USER_V2 ? bare : usual);
+static char *const *environment(struct environment *e, const struct bench_site *site,
+				enum bench_place p)
+{
+	(void)snprintf(e->home, sizeof(e->home), "HOME=%s/home-%s", site->dir,
+		       place_is_user(p) ? "user" : "root");
+	e->v[0] = p == PLACE_USER_V2 ? "PATH=/nonexistent" : "PATH=/usr/bin:/bin:/usr/sbin:/sbin";
+	e->v[1] = e->home;
+	e->v[2] = NULL;
+	return as_argv(e->v);
 }
 
 static int start(const struct bench_site *site, const struct bench_order *o, uint32_t n, int err_fd,
@@ -163,6 +172,7 @@ static int start(const struct bench_site *site, const struct bench_order *o, uin
 	enum bench_place place = bench_rows[o->row].place;
 	_cleanup_close_ int far = -1;
 	struct bench_words w;
+	struct environment env;
 	int r;
 
 	ret->pid = -1;
@@ -171,7 +181,8 @@ static int start(const struct bench_site *site, const struct bench_order *o, uin
 	if (!r)
 		r = open_sink(site, place, bench_works[o->work].sink, ret, &far);
 	if (!r)
-		r = spawn_words(as_argv(w.v), environment(place), far, err_fd, &ret->pid, ret_t0);
+		r = spawn_words(as_argv(w.v), environment(&env, site, place), far, err_fd, &ret->pid,
+				ret_t0);
 	if (r) {
 		started_close(ret);
 		return fault(a, "%s: %s", w.v[0] ? w.v[0] : "?", strerror(-r));
@@ -304,6 +315,7 @@ static void do_version(const struct bench_site *site, const struct bench_order *
 {
 	const char *prog = site->program[o->row];
 	const char *v[] = {prog[0] == '@' ? site->brig : prog, NULL, NULL};
+	struct environment env;
 	uint64_t t0;
 	pid_t pid;
 	int p[2];
@@ -312,7 +324,7 @@ static void do_version(const struct bench_site *site, const struct bench_order *
 	v[1] = prog[0] == '@' ? "version" : "--version";
 	if (pipe2(p, O_CLOEXEC))
 		return;
-	if (spawn_words(as_argv(v), environment(PLACE_ROOT), p[1], err_fd, &pid, &t0) == 0) {
+	if (spawn_words(as_argv(v), environment(&env, site, PLACE_ROOT), p[1], err_fd, &pid, &t0) == 0) {
 		(void)close(p[1]);
 		n = read(p[0], a->text, sizeof(a->text) - 1);
 		a->text[n > 0 ? n : 0] = 0;
