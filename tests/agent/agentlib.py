@@ -119,7 +119,7 @@ class Gone(Exception):
 
 
 class Agent:
-    def __init__(self, *args, hello=True, early=b"", setup=""):
+    def __init__(self, *args, hello=True, early=b"", setup="", wrap=()):
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self.buf, self.streams, self.next, self.pongs, self.greeted = bytearray(), {}, 1, [], False
         if hello:
@@ -127,7 +127,7 @@ class Agent:
         self.sock.sendall(early)
         inner = f'{setup} exec "$0" "$@"'
         self.proc = subprocess.Popen(
-            ["unshare", "-Urpnf", "--mount-proc", "--kill-child", "sh", "-c", inner, INIT,
+            [*wrap, "unshare", "-Urpnf", "--mount-proc", "--kill-child", "sh", "-c", inner, INIT,
              f"stream={theirs.fileno()}", *args],
             pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         theirs.close()
