@@ -140,7 +140,7 @@ def bomb(t):
     # hold before anything forks without end.
     wrap = ["setpriv", f"--reuid={BOMBER}", f"--regid={BOMBER}", "--clear-groups"] if os.geteuid() == 0 else []
     with Agent(wrap=[*wrap, "prlimit", "--nproc=200:200"]) as a:
-        s = a.run(sys.executable, "-c", LIMITED)
+        s = a.run("python3", "-c", LIMITED)
         if not t.eq(bytes(s.out[OUT]), b"EAGAIN\n", "the process limit holds"):
             return
         s = a.exec("sh", "-c", BOMB)
