@@ -8,7 +8,7 @@ OUT := $(if $(filter release,$(V)),build,build/$(V))
 
 # Modules linked into each program (folders below src/).
 MODS_brig := base sys wire parse core tier session spawn cli
-MODS_brig-init := base wire parse guest
+MODS_brig-init := base sys wire parse guest
 BINS := brig brig-init
 LIBS_brig := -lcyaml -lyaml -ljansson
 LIBS_brig-init :=

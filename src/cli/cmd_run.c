@@ -30,7 +30,6 @@ struct plan {
 	char **argv;                /* owned list of borrowed words */
 	struct run_files files;
 	int result_fd;              /* --result-file; owned, -1 = none */
-	int patch_fd;               /* --out-patch; owned, -1 = none */
 };
 
 /* The kernel hands out 0, 1 and 2 first: closed ones would be taken by our own descriptors. */
@@ -101,6 +100,8 @@ static int make_plan(struct plan *p, struct err *e)
 	struct run_args *a = p->args;
 	int script = 0, r = fill_standard_fds(e);
 
+	if (r == 0)
+		r = open_result(p, e);
 	if (r == 0 && a->on[RUN_TTY] && isatty(STDIN_FILENO) == 0)
 		r = err_set(e, ERR_INVALID, ENOTTY,
 			    "--tty: standard input is no terminal; leave -t out for a pipe or file");
@@ -119,10 +120,6 @@ static int make_plan(struct plan *p, struct err *e)
 		r = make_argv(p, script > 0, e);
 	if (r == 0)
 		r = run_files_plan(a, script > 0 ? &p->script : NULL, &p->files, e);
-	if (r == 0 && a->one[RUN_OUT_PATCH] != NULL)
-		r = run_patch_open(a->one[RUN_OUT_PATCH], &p->patch_fd, e);
-	if (r == 0)
-		r = open_result(p, e);
 	return r;
 }
 
@@ -149,6 +146,7 @@ static void start(struct plan *p, struct run_outcome *o)
 	    .secrets = &a->secrets,
 	    .tty = a->on[RUN_TTY],
 	    .interactive = a->on[RUN_INTERACTIVE],
+	    .exact = a->on[RUN_JSON] || a->on[RUN_VERBOSE] || p->result_fd >= 0,
 	    .framed = stdio != NULL && strcmp(stdio, "framed") == 0,
 	    .files = p->files.list,
 	};
@@ -160,8 +158,9 @@ static void start(struct plan *p, struct run_outcome *o)
 			    capture ? CAPTURE_MAX : 0);
 	o->launch = &l;
 	r = launch_run(&l, &o->fault);
-	if (r == 0 && p->patch_fd >= 0 && l.have_result && l.copy_fault.kind == ERR_NONE)
-		r = run_patch(a, &p->files, p->patch_fd, &l.copy_fault);
+	if (r == 0 && p->files.patch_n > 0 && l.have_result && l.result.how != HOW_ERROR &&
+	    l.copy_fault.kind == ERR_NONE)
+		r = run_patch(a, &p->files, &l.copy_fault);
 	if (r < 0 && o->fault.kind == ERR_NONE && l.copy_fault.kind == ERR_NONE)
 		(void)err_set(&o->fault, ERR_INTERNAL, -r, "%s", strerror(-r));
 	outcome_decide(o);
@@ -174,7 +173,7 @@ static void start(struct plan *p, struct run_outcome *o)
 static int run_run(int argc, char **argv)
 {
 	struct run_args a;
-	struct plan p = {.args = &a, .result_fd = -1, .patch_fd = -1};
+	struct plan p = {.args = &a, .result_fd = -1};
 	struct run_outcome o = {.args = &a, .fault = ERR_INIT, .code = EXIT_FAULT};
 
 	(void)argc;
@@ -192,8 +191,6 @@ static int run_run(int argc, char **argv)
 	}
 	if (p.result_fd >= 0)
 		(void)close(p.result_fd);
-	if (p.patch_fd >= 0)
-		(void)close(p.patch_fd);
 	run_files_done(&p.files);
 	free(p.argv);
 	run_args_done(&a);

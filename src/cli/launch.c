@@ -72,7 +72,10 @@ static void finish(struct launch_run *r)
 	if (r->phase == PHASE_ENDING)
 		return;
 	r->phase = PHASE_ENDING;
-	runner_kill(r->runner);
+	if (r->l->have_result && !r->forced && !r->l->exact)
+		runner_finish(r->runner);
+	else
+		runner_kill(r->runner);
 	inlet_stop(&r->in);
 	for (int i = 0; i < 2; i++)
 		outlet_last(&r->l->out[i]);

@@ -18,6 +18,7 @@ struct launch {
 	const struct strv *secrets;  /* more NAME=VALUE, never shown; may be NULL */
 	bool tty;                    /* a terminal: standard input must be one */
 	bool interactive;            /* forward standard input */
+	bool exact;                  /* return only when all is removed, with every account read */
 	bool framed;                 /* stdio through the agent's stream instead of pipes */
 	struct outlet out[2];        /* stdout, stderr; initialised by the caller, who also ends them */
 	struct launch_files *files;  /* what to copy; may be NULL */

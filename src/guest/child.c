@@ -5,6 +5,7 @@
 #include "guest/priv.h"
 #include "guest/report.h"
 #include "guest/worker.h"
+#include "sys/prefault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -286,6 +287,7 @@ noreturn void child_exec(const struct child *c)
 	struct user u;
 	char **argv, **env;
 
+	prefault();
 	set_descriptors(c);
 	reset_process(c);
 	argv = ask_args(c->ask, F_ARG, 0);

@@ -7,6 +7,7 @@
 #include "spawn/record.h"
 #include "sys/call.h"
 #include "sys/file.h"
+#include "sys/prefault.h"
 #include "tier/tier.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ struct runner {
 	struct runner_end end;
 	struct err end_err;
 	bool lost;
+	bool left; /* runner_finish: the runner ends by itself */
 };
 
 static const struct {
@@ -169,20 +171,26 @@ static void keep_only(int *fds, size_t n)
 	(void)sys_close_range((unsigned)next, ~0u, 0);
 }
 
+/* What a command line or a daemon may have handlers for, or ignore. */
+static const int callers_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGWINCH, SIGUSR1, SIGUSR2};
+
 static _Noreturn void runner_child(struct runner_job *job)
 {
 	int keep[] = {job->ctl_fd, job->agent_fd, job->caller_pidfd, job->init_fd, job->record->fd, job->record->dir_fd};
-	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	int null_fd;
+	struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
 	sigset_t none;
 
+	prefault();
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < 3 && null_fd >= 0; fd++)
 		(void)dup2(null_fd, fd);
 	keep_only(keep, ARRAY_LEN(keep));
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	for (int sig = 1; sig < 32; sig++)
-		(void)sigaction(sig, &dfl, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(callers_signals); i++)
+		if (sigaction(callers_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_DFL)
+			(void)sigaction(callers_signals[i], &dfl, NULL);
 	_exit(runner_main(job));
 }
 
@@ -389,6 +397,14 @@ void runner_kill(struct runner *r)
 		(void)send(r->ctl_fd, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+void runner_finish(struct runner *r)
+{
+	struct ctl_request q = {.op = CTL_DONE};
+
+	if (r->state != RUNNER_ENDED && send(r->ctl_fd, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		r->left = true;
+}
+
 /* The runner was killed: its root process dies by its parent-death signal and by the end of its
  * stream; kill what the record names, and reap. */
 static void take_over(struct runner *r)
@@ -415,7 +431,7 @@ int runner_wait(struct runner *r, struct runner_end *ret, struct err *e)
 
 	while (r->state != RUNNER_ENDED && take(r, 0, &m, NULL) != -EPIPE)
 		;
-	if (r->pid > 0) {
+	if (r->pid > 0 && (!r->left || r->lost)) {
 		while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 		r->pid = -1;
@@ -436,7 +452,8 @@ void runner_free(struct runner *r)
 
 	if (r == NULL)
 		return;
-	runner_kill(r);
+	if (!r->left)
+		runner_kill(r);
 	if (runner_wait(r, &end, NULL) < 0)
 		r->end_ret = 0; /* it was never up: nothing more to do */
 	if (r->agent_fd >= 0)

@@ -74,6 +74,12 @@ int must_check runner_freeze(struct runner *r, bool on, struct err *e);
 /* Order the end of the sandbox; does not wait. Idempotent. */
 void runner_kill(struct runner *r);
 /*
+ * As runner_kill, for a caller in a hurry whose exec has ended: runner_wait then returns as soon as
+ * everything inside was sent SIGKILL and the accounts were read. The runner reaps and removes what is
+ * left in the following moments, by itself, also when the caller is gone by then; cpu_us is 0.
+ */
+void runner_finish(struct runner *r);
+/*
  * Wait until the sandbox has ended and everything of it is removed (order it with runner_kill or by
  * ending the agent). If the start failed: the runner's error. If the runner was lost: cleans up,
  * returns 0 with ret->lost.

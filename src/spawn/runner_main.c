@@ -34,6 +34,7 @@ struct run {
 	struct tier_box box;
 	uint64_t start_us, deadline_us; /* CLOCK_MONOTONIC; deadline 0 = none */
 	struct runner_end end;
+	bool hurry; /* the caller waits for the report only */
 };
 
 static uint64_t now_us(void)
@@ -205,6 +206,9 @@ static bool serve(struct run *r)
 	case CTL_KILL:
 		r->end.killed = true;
 		return false;
+	case CTL_DONE:
+		r->hurry = true;
+		return false;
 	case CTL_LEAF:
 		a.ret = make_leaf(r, q.arg, &fd);
 		break;
@@ -252,25 +256,28 @@ static void watch(struct run *r)
 	}
 }
 
-static void finish(struct run *r)
+static void reap(struct run *r)
+{
+	struct rusage ru = {.ru_utime = {0}};
+
+	if (r->box.root_pid <= 0)
+		return;
+	while (wait4(r->box.root_pid, NULL, 0, &ru) < 0 && errno == EINTR)
+		;
+	r->end.cpu_us = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
+			(uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+}
+
+static void account(struct run *r)
 {
 	struct cg_usage use;
-	struct rusage ru = {.ru_utime = {0}};
-	siginfo_t si;
 
-	kill_all(r);
-	if (r->box.root_pid > 0) {
-		while (wait4(r->box.root_pid, NULL, 0, &ru) < 0 && errno == EINTR)
-			;
-		(void)si;
-	}
 	cgset_usage(&r->cg, &use);
 	r->end.oom_kills = use.oom_kills;
 	r->end.pids_denied = use.pids_denied;
 	r->end.memory_peak = use.memory_peak;
-	r->end.cpu_us = use.cpu_us != 0 ? use.cpu_us
-					: (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
-						  (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+	if (use.cpu_us != 0)
+		r->end.cpu_us = use.cpu_us;
 	r->end.wall_us = now_us() - r->start_us;
 }
 
@@ -290,12 +297,20 @@ int runner_main(struct runner_job *job)
 		(void)record_sweep();
 		watch(&r);
 	}
-	finish(&r);
+	kill_all(&r);
+	if (!r.hurry)
+		reap(&r);
+	account(&r);
+	end.end = r.end;
+	if (r.hurry) {
+		(void)report(&r, &end, -1);
+		reap(&r);
+	}
 	/* what a killed process still holds is let go within moments */
 	if (cgset_remove(&r.cg, 1000) == 0)
 		record_drop(job->record);
-	end.end = r.end;
-	(void)report(&r, &end, -1);
+	if (!r.hurry)
+		(void)report(&r, &end, -1);
 	cgset_done(&r.cg);
 	return 0;
 }

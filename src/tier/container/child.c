@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "sys/call.h"
 #include "sys/file.h"
+#include "sys/prefault.h"
 #include "tier/container/setup_priv.h"
 
 #include <errno.h>
@@ -212,6 +213,7 @@ _Noreturn void setup_child(struct setup *s)
 	char *argv[8], *envp[] = {NULL};
 	int argc = 0, status_fd, r;
 
+	prefault();
 	/* out of the way of the descriptors brig-init gets */
 	status_fd = fcntl(s->status_fd, F_DUPFD_CLOEXEC, FD_SAFE);
 	if (status_fd < 0)

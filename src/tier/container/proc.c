@@ -41,15 +41,20 @@ int setup_proc(int root_fd, char *why, size_t size)
 		return r;
 	for (size_t i = 0; i < ARRAY_LEN(read_only); i++) {
 		(void)snprintf(why, size, "protecting /proc/%s", read_only[i]);
+		if (faccessat(fd, read_only[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
 		r = bind_at(fd, read_only[i], fd, read_only[i],
 			    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-		if (r < 0 && r != -ENOENT)
+		if (r < 0)
 			return r;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(covered); i++) {
 		(void)snprintf(why, size, "covering /proc/%s", covered[i]);
+		/* looked at first: a mount that is made and dropped again costs an RCU wait */
+		if (faccessat(fd, covered[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
 		r = bind_at(root_fd, "dev/null", fd, covered[i], 0);
-		if (r < 0 && r != -ENOENT)
+		if (r < 0)
 			return r;
 	}
 	return 0;

@@ -121,15 +121,17 @@ static int place_part(struct setup *s, int root_fd, struct image_part *p)
 /* Bind `from` of our root over a folder that may be the image's. Missing there, or not a folder: skipped. */
 static int cover(int root_fd, const char *from, const char *to, uint64_t attrs)
 {
-	_cleanup_close_ int src = sys_open_tree(root_fd, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	_cleanup_close_ int dst = -1;
+	/* the target first: a mount that is made and dropped again costs an RCU wait */
+	_cleanup_close_ int dst =
+	    sys_openat2(root_fd, to, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	_cleanup_close_ int src = -1;
 	int r = 0;
 
-	if (src < 0)
-		return src;
-	dst = sys_openat2(root_fd, to, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	if (dst < 0)
 		return 0;
+	src = sys_open_tree(root_fd, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (src < 0)
+		return src;
 	if (attrs != 0)
 		r = sys_mount_setattr(src, 0, attrs, 0, -1);
 	r = r < 0 ? r : mount_at(src, dst, "");
