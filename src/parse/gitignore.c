@@ -100,11 +100,12 @@ static const char *one(const char *p, char c, bool path)
 	return *p == c ? p + 1 : NULL;
 }
 
-/* Is there a component of exactly ** at p, which begins a component? */
-static bool is_deep(const char *p, const char *pattern)
+/* The length of a component of two or more stars and nothing else at p; 0 when it is none. */
+static size_t deep_len(const char *p, const char *pattern)
 {
-	return p[0] == '*' && p[1] == '*' && (p[2] == '/' || p[2] == '\0') &&
-	       (p == pattern || p[-1] == '/');
+	size_t n = strspn(p, "*");
+
+	return n >= 2 && (p[n] == '/' || p[n] == '\0') && (p == pattern || p[-1] == '/') ? n : 0;
 }
 
 bool gitignore_glob(const char *pattern, const char *text, bool path)
@@ -114,12 +115,13 @@ bool gitignore_glob(const char *pattern, const char *text, bool path)
 	const char *deep_p = NULL, *deep_t = NULL; /* the same for the last component ** */
 
 	for (;;) {
+		size_t deep = path ? deep_len(p, pattern) : 0;
 		const char *next;
 
-		if (path && is_deep(p, pattern)) {
-			if (p[2] == '\0')
+		if (deep > 0) {
+			if (p[deep] == '\0')
 				return *t != '\0'; /* everything inside the folder */
-			p += 3;
+			p += deep + 1;
 			deep_p = p;
 			deep_t = t;
 			star_p = NULL;

@@ -33,7 +33,7 @@ enum gitignore_answer gitignore_match(const struct gitignore *g, const char *pat
 
 /*
  * The glob underneath: ? * [..] and, with `path` true, the file name rules of gitignore: * ? and
- * [..] do not match '/', and a component of exactly ** stands for any number of folders.
+ * [..] do not match '/', and a component of nothing but two or more stars stands for any number of folders.
  * Time is bounded by pattern length times text length times the number of ** components.
  */
 bool gitignore_glob(const char *pattern, const char *text, bool path);

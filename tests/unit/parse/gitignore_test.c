@@ -49,7 +49,7 @@ TEST(two_stars)
 	CHECK(ask("a/**/b", "a/b") == 'i' && ask("a/**/b", "a/x/y/b") == 'i' && ask("a/**/b", "a/xb") == '-');
 	CHECK(ask("a/**/b/**/c", "a/1/b/2/b/3/c") == 'i' && ask("a/**/b*d/c", "a/bd/bxd/c") == 'i');
 	CHECK(ask("a**b/c", "axxb/c") == 'i' && ask("a**b/c", "ax/xb/c") == '-');
-	CHECK(ask("**", "x/y") == 'i');
+	CHECK(ask("**", "x/y") == 'i' && ask("/****/a", "x/y/a") == 'i' && ask("***/a", "a") == 'i');
 }
 TEST(the_last_match_wins)
 {
