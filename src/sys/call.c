@@ -40,6 +40,13 @@ int sys_mount_setattr(int fd, unsigned flags, uint64_t set, uint64_t clear, int 
 	return ret(syscall(SYS_mount_setattr, fd, "", flags | AT_EMPTY_PATH, &a, sizeof(a)));
 }
 
+int sys_mount_private(int fd, unsigned flags)
+{
+	struct mount_attr a = {.propagation = MS_PRIVATE};
+
+	return ret(syscall(SYS_mount_setattr, fd, "", flags | AT_EMPTY_PATH, &a, sizeof(a)));
+}
+
 int sys_pivot_root(const char *new_root, const char *put_old)
 {
 	return ret(syscall(SYS_pivot_root, new_root, put_old));

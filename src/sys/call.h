@@ -16,6 +16,7 @@ int sys_fsopen(const char *fs, unsigned flags);                                 
 int sys_fsconfig(int fd, unsigned cmd, const char *key, const char *value, int aux); /* fsconfig(2) */
 int sys_fsmount(int fd, unsigned flags, unsigned attrs);                            /* fsmount(2) */
 int sys_mount_setattr(int fd, unsigned flags, uint64_t set, uint64_t clear, int userns_fd); /* mount_setattr(2), AT_EMPTY_PATH */
+int sys_mount_private(int fd, unsigned flags); /* mount_setattr(2): propagation MS_PRIVATE */
 int sys_pivot_root(const char *new_root, const char *put_old);                      /* pivot_root(2) */
 int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t resolve); /* openat2(2) */
 int sys_pidfd_open(pid_t pid);                                                      /* pidfd_open(2) */

@@ -145,6 +145,10 @@ int image_open_part(struct image_part *p)
 	if (fd < 0)
 		return fd;
 	r = sys_mount_setattr(fd, AT_RECURSIVE, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, -1);
+	/* The copy is a peer of the host's mount where that is shared (systemd's default): what is mounted
+	 * on it inside would appear on the host, and the host's later mounts inside. */
+	if (r == 0)
+		r = sys_mount_private(fd, AT_RECURSIVE);
 	if (r < 0) {
 		(void)close(fd);
 		return r;
