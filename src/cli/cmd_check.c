@@ -137,7 +137,8 @@ static int check_run(int argc, char **argv)
 			only = value;
 	}
 	if (r == 0 && argv[p.at] != NULL)
-		r = err_set(&e, ERR_INVALID, EINVAL, "it takes no operands");
+		r = err_set(&e, ERR_INVALID, EINVAL, "%s: it takes no operands",
+			    quote(argv[p.at], q));
 	if (r == 0 && only != NULL && tier_by_name(only) == NULL) {
 		struct suggest s = SUGGEST(only);
 

@@ -1,5 +1,6 @@
 /* `brig gc`: what crashed sandboxes left behind is removed by the next start anyway; this does it now. */
 #include "base/num.h"
+#include "base/quote.h"
 #include "cli/command.h"
 #include "cli/say.h"
 #include "spawn/runner.h"
@@ -28,6 +29,7 @@ static int gc_run(int argc, char **argv)
 	const struct opt *o = NULL;
 	const char *value = NULL;
 	struct err e = ERR_INIT;
+	char q[QUOTE_MAX];
 	bool json = false;
 	int r;
 
@@ -35,7 +37,8 @@ static int gc_run(int argc, char **argv)
 	while ((r = opt_next(&p, &o, &value, &e)) > 0)
 		json = json || o->id == O_JSON;
 	if (r == 0 && argv[p.at] != NULL)
-		r = err_set(&e, ERR_INVALID, EINVAL, "it takes no operands");
+		r = err_set(&e, ERR_INVALID, EINVAL, "%s: it takes no operands",
+			    quote(argv[p.at], q));
 	if (r < 0)
 		return say_usage("gc", &e);
 	r = runner_sweep();

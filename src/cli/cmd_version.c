@@ -1,5 +1,6 @@
 /* `brig version`: the version of the program. */
 #include "base/num.h"
+#include "base/quote.h"
 #include "cli/command.h"
 #include "cli/say.h"
 
@@ -26,6 +27,7 @@ static int version_run(int argc, char **argv)
 	const struct opt *o = NULL;
 	const char *value = NULL;
 	struct err e = ERR_INIT;
+	char q[QUOTE_MAX];
 	bool json = false;
 	int r;
 
@@ -33,7 +35,8 @@ static int version_run(int argc, char **argv)
 	while ((r = opt_next(&p, &o, &value, &e)) > 0)
 		json = json || o->id == O_JSON;
 	if (r == 0 && argv[p.at] != NULL)
-		r = err_set(&e, ERR_INVALID, EINVAL, "it takes no operands");
+		r = err_set(&e, ERR_INVALID, EINVAL, "%s: it takes no operands",
+			    quote(argv[p.at], q));
 	if (r < 0)
 		return say_usage("version", &e);
 	(void)printf(json ? "{\"version\":\"%s\"}\n" : "brig %s\n", BRIG_VERSION);

@@ -271,6 +271,25 @@ static int check_tier(const struct spec *s, struct err *e)
 		       quote(s->tier, q), tier_words);
 }
 
+/* Settings are checked after merging; say where the refused one came from. */
+static int where_from(const struct run_args *a, int r, struct err *e)
+{
+	size_t n = strcspn(e->msg, ":");
+
+	for (size_t i = 0; i < ARRAY_LEN(run_opts); i++) {
+		const struct opt *o = &run_opts[i];
+		char msg[sizeof(e->msg)];
+
+		if (!a->on[o->id] || strncmp(o->name, e->msg, n) != 0 || o->name[n] != '\0')
+			continue;
+		memcpy(msg, e->msg, sizeof(msg));
+		return err_set(e, e->kind, -r, "--%.250s", msg);
+	}
+	if (a->one[RUN_PROFILE] != NULL)
+		return err_wrap(e, r, "%.100s", a->one[RUN_PROFILE]);
+	return r;
+}
+
 int run_args_load(struct run_args *a, struct err *e)
 {
 	struct spec *s = &a->spec;
@@ -300,11 +319,12 @@ int run_args_load(struct run_args *a, struct err *e)
 		r = set_modes(a, e);
 	if (r == 0)
 		r = set_env(a, e);
-	if (r == 0)
-		r = check_tier(s, e);
+	if (r < 0)
+		return r;
+	r = check_tier(s, e);
 	if (r == 0)
 		r = spec_check(s, e);
-	return r;
+	return r < 0 ? where_from(a, r, e) : 0;
 }
 
 void run_args_done(struct run_args *a)

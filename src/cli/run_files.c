@@ -9,8 +9,11 @@
 #include "cli/say.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { ENTRIES_OUT_MAX = 1000000 };
 #define APPARENT_MAX (1ULL << 40) /* with holes: 1 TiB */
@@ -136,6 +139,25 @@ static int add_ins(struct run_files *f, const struct run_args *a, const struct s
 	return r;
 }
 
+int run_files_check_target(const char *path, struct err *e)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX] = ".", q[QUOTE_MAX];
+	struct stat st;
+
+	if (slash != NULL && (size_t)(slash - path) >= sizeof(folder))
+		return err_set(e, ERR_INVALID, ENAMETOOLONG, "%s: too long", quote(path, q));
+	if (slash != NULL)
+		(void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + 1, path);
+	if (stat(folder, &st) < 0)
+		return err_set(e, ERR_NOT_FOUND, errno, "%s: the folder above it: %s",
+			       quote(path, q), strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return err_set(e, ERR_INVALID, ENOTDIR, "%s: what is above it is no folder",
+			       quote(path, q));
+	return 0;
+}
+
 static int add_out(struct run_files *f, const struct run_args *a, const struct path_pair *p,
 		   struct err *e)
 {
@@ -149,8 +171,10 @@ static int add_out(struct run_files *f, const struct run_args *a, const struct p
 	    .warn = warn_for(a),
 	};
 	struct copy_out *c = NULL;
-	int r = copy_out_new(&o, &c, e);
+	int r = run_files_check_target(p->right, e);
 
+	if (r == 0)
+		r = copy_out_new(&o, &c, e);
 	if (r < 0)
 		return err_wrap(e, r, "--out");
 	return launch_files_out_take(f->list, c, p->left, false, e);
@@ -201,6 +225,8 @@ int run_files_plan(const struct run_args *a, const struct script *script, struct
 	bool patch = a->one[RUN_OUT_PATCH] != NULL;
 	int r;
 
+	if (patch && (r = run_files_check_target(a->one[RUN_OUT_PATCH], e)) < 0)
+		return err_wrap(e, r, "--out-patch");
 	if (patch && ins == 0)
 		return err_set(e, ERR_INVALID, EINVAL,
 			       "--out-patch: nothing is copied in, so nothing can be compared");

@@ -22,4 +22,6 @@ struct run_files {
 /* Measure and check everything; nothing is copied yet. script may be NULL. */
 int must_check run_files_plan(const struct run_args *a, const struct script *script,
 			      struct run_files *ret, struct err *e);
+/* A file or folder that is to be made: does the folder above it exist? */
+int must_check run_files_check_target(const char *path, struct err *e);
 void run_files_done(struct run_files *f);

@@ -27,16 +27,14 @@ static const char compare[] =
     "git -c core.quotePath=true diff --no-index --binary --no-prefix --no-renames --no-color "
     "--no-ext-diff --no-textconv a b; r=$?; [ $r -le 1 ] && exit 0; exit $r";
 
-int run_patch_open(const char *path, int *ret_fd, struct err *e)
+static int open_target(const char *path, struct err *e)
 {
 	char q[QUOTE_MAX];
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
 
 	if (fd < 0)
-		return err_set(e, ERR_INVALID, errno, "--out-patch %s: %s", quote(path, q),
-			       strerror(errno));
-	*ret_fd = fd;
-	return 0;
+		return err_set(e, ERR_INVALID, errno, "%s: %s", quote(path, q), strerror(errno));
+	return fd;
 }
 
 static int add_feeds(struct launch_files *list, const struct run_files *f, struct err *e)
@@ -102,8 +100,6 @@ static int compare_in(const struct spec *s, struct launch_files *list, int fd, s
 	int r;
 
 	memcpy(script, compare, sizeof(compare));
-	if (ftruncate(fd, 0) < 0 && errno != EINVAL) /* EINVAL: a pipe or device */
-		return err_set(e, ERR_INTERNAL, errno, "emptying the file: %s", strerror(errno));
 	outlet_init(&l.out[0], fd, 0);
 	outlet_init(&l.out[1], -1, MESSAGE_MAX);
 	r = launch_run(&l, e);
@@ -114,8 +110,9 @@ static int compare_in(const struct spec *s, struct launch_files *list, int fd, s
 	return r;
 }
 
-int run_patch(const struct run_args *a, const struct run_files *f, int fd, struct err *e)
+int run_patch(const struct run_args *a, const struct run_files *f, struct err *e)
 {
+	_cleanup_close_ int fd = -1;
 	struct launch_files *list = NULL;
 	struct spec s = {.memory = 0};
 	int r = make_spec(a, &s, e);
@@ -125,6 +122,8 @@ int run_patch(const struct run_args *a, const struct run_files *f, int fd, struc
 	if (r == 0)
 		r = add_feeds(list, f, e);
 	if (r == 0)
+		r = fd = open_target(a->one[RUN_OUT_PATCH], e);
+	if (r >= 0)
 		r = compare_in(&s, list, fd, e);
 	launch_files_free(list);
 	spec_done(&s);

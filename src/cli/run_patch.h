@@ -2,7 +2,5 @@
 /* --out-patch: what the command changed in the files that were copied in, for `git apply`. */
 #include "cli/run_files.h"
 
-/* Open the patch file for writing; its old contents stay until there is a patch. */
-int must_check run_patch_open(const char *path, int *ret_fd, struct err *e);
 /* Compare and write. Starts a second sandbox, because both git and its input are not trusted. */
-int must_check run_patch(const struct run_args *a, const struct run_files *f, int fd, struct err *e);
+int must_check run_patch(const struct run_args *a, const struct run_files *f, struct err *e);

@@ -22,24 +22,30 @@
 
 /* ---- what happened ---- */
 
-/* The agent's text begins with "running" when execve(2) itself refused the command; anything else
- * (no such folder, no such user) was wrong with the request. */
+static bool begins(const char *s, const char *with) { return strncmp(s, with, strlen(with)) == 0; }
+
+/* The agent's text tells what execve(2) refused from what was wrong with the request itself. */
 static void not_run(struct run_outcome *o)
 {
 	const struct stream_result *r = &o->launch->result;
 	const char *name = o->launch->argv[0];
 	enum err_kind kind = ERR_INTERNAL;
+	bool plain = r->text[0] == '\0' || begins(r->text, "running ");
 	char q[QUOTE_MAX];
 
-	if (r->text[0] != '\0' && strncmp(r->text, "running ", 8) != 0) {
+	if (!plain && !begins(r->text, "the interpreter")) {
 		o->code = EXIT_FAULT;
 		(void)err_set(&o->fault, ERR_INVALID, r->err, "%s", quote_bare(r->text, q));
 		return;
 	}
 	if (r->err == ENOENT) {
 		o->code = EXIT_NOTFOUND;
-		(void)err_set(&o->fault, ERR_NOT_FOUND, ENOENT, "%s: not found in the sandbox",
-			      quote(name, q));
+		if (plain)
+			(void)err_set(&o->fault, ERR_NOT_FOUND, ENOENT,
+				      "%s: not found in the sandbox", quote(name, q));
+		else
+			(void)err_set(&o->fault, ERR_NOT_FOUND, ENOENT, "%s",
+				      quote_bare(r->text, q));
 		return;
 	}
 	o->code = EXIT_NOEXEC;
@@ -118,6 +124,9 @@ void outcome_say(const struct run_outcome *o)
 	if (o->launch->end.pids_denied > 0)
 		say("process limit (%u) reached: %u fork%s refused", s->pids,
 		    o->launch->end.pids_denied, o->launch->end.pids_denied == 1 ? "" : "s");
+	if ((o->args->outs.n > 0 || o->args->one[RUN_OUT_PATCH] != NULL) &&
+	    (o->timed_out || o->lost || o->launch->stopped_by != 0))
+		say("nothing was copied out: the sandbox ended before its command did");
 	if (o->launch->end.lost)
 		say("the sandbox's runner died; what it held was removed");
 }

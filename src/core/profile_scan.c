@@ -180,8 +180,8 @@ static int scan_egress(struct scan *s)
 		if (r < 0 || s->ev.type == YAML_SEQUENCE_END_EVENT)
 			return r;
 	}
-	return SAY(s, "egress: the egress gate is not part of this version; only [] or deny-all "
-		      "(nothing leaves the sandbox) is accepted");
+	return say_at(s, s->out->line[PROFILE_EGRESS], "egress: the egress gate is not part of this version; only [] "
+		      "or deny-all (nothing leaves the sandbox) is accepted");
 }
 
 static int scan_value(struct scan *s, enum profile_key k)
