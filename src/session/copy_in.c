@@ -18,7 +18,7 @@
  * The bytes go to the sandbox; the other side can only stop the copy (BROKEN, RESULT).
  */
 
-enum { READ_SIZE = 64 * 1024 };
+enum { READ_SIZE = 64 * 1024, REQUEST_MAX = 64 * 1024 };
 
 struct copy_in {
 	struct copy_in_opts o;
@@ -175,7 +175,7 @@ int copy_in_new(const char *src, const struct copy_in_opts *opts, struct copy_in
 	c->o = *opts;
 	c->root = c->file = -1;
 	c->entries = 1;
-	buf_init(&c->out, 2 * COPY_IN_STEP);
+	buf_init(&c->out, (size_t)2 * COPY_IN_STEP);
 	c->src = strdup(src);
 	r = c->src == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory") : open_root(c, e);
 	if (r == 0 && S_ISDIR(c->root_st.st_mode)) {
@@ -235,8 +235,8 @@ static int put_entry(struct copy_in *c, struct buf *b, enum pack_type type, cons
 		if (st->st_mtim.tv_sec > 0 && st->st_mtim.tv_sec < INT64_MAX / 1000000000)
 			p->mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u +
 				      (uint64_t)st->st_mtim.tv_nsec;
-		memcpy(p->path, path, strlen(path));
-		memcpy(p->target, target, strlen(target));
+		memcpy(p->path, path, strlen(path) + 1);
+		memcpy(p->target, target, strlen(target) + 1);
 		r = pack_put_entry(b, p);
 	}
 	free(p);
@@ -431,7 +431,7 @@ int copy_in_open(struct copy_in *c, struct session *s, const char *path, const c
 
 	if (c->opened)
 		return err_set(e, ERR_INTERNAL, EALREADY, "a copy runs only once");
-	buf_init(&req, 64 * 1024);
+	buf_init(&req, REQUEST_MAX);
 	msg_u64(&w, F_KIND, REQ_PACK_IN);
 	msg_u64(&w, F_FLAGS, flags);
 	msg_str(&w, F_PATH, path);

@@ -18,6 +18,8 @@
  * was packed is left to the file system: if it does not exist, creating in it fails.
  */
 
+enum { REQUEST_MAX = 64 * 1024 };
+
 struct copy_out {
 	struct copy_out_opts o;
 	struct pack_decoder d;
@@ -92,6 +94,29 @@ static int take_root(struct copy_out *c, const struct pack_entry *p)
 	return r < 0 ? r : copy_tree_begin(&c->tree, name, p, &c->e);
 }
 
+/* Is the entry, or a folder it is in, excluded? */
+static bool left_out(const struct copy_out *c, const struct pack_entry *p)
+{
+	char path[PACK_PATH_MAX + 1];
+	const char *name = path;
+
+	if (c->o.rules.exclude_n == 0)
+		return false;
+	for (size_t i = 0;; i++) {
+		bool end = p->path[i] == '\0';
+
+		path[i] = '\0';
+		if ((end || p->path[i] == '/') &&
+		    walk_excluded(&c->o.rules, path, name, !end || p->type == PACK_DIR))
+			return true;
+		if (end)
+			return false;
+		path[i] = p->path[i];
+		if (path[i] == '/')
+			name = path + i + 1;
+	}
+}
+
 static int take_entry(struct copy_out *c, const struct pack_entry *p)
 {
 	if (++c->entries > c->o.max_entries)
@@ -103,6 +128,8 @@ static int take_entry(struct copy_out *c, const struct pack_entry *p)
 		return take_root(c, p);
 	if (!c->has_root || !c->root_is_dir)
 		return broken(c, "an entry without a folder around it");
+	if (left_out(c, p))
+		return 0;
 	if (p->type == PACK_LINK && !pack_link_ok(p->path, p->target)) {
 		copy_warn(&c->o.warn, p->path, "left out: the link leads out of the folder");
 		return 0;
@@ -238,7 +265,7 @@ int copy_out_open(struct copy_out *c, struct session *s, const char *path, const
 
 	if (c->opened)
 		return err_set(e, ERR_INTERNAL, EALREADY, "a copy runs only once");
-	buf_init(&req, 64 * 1024);
+	buf_init(&req, REQUEST_MAX);
 	msg_u64(&w, F_KIND, REQ_PACK_OUT);
 	msg_u64(&w, F_FLAGS, flags);
 	msg_str(&w, F_PATH, path);

@@ -13,12 +13,13 @@
  *
  * A copy that fails leaves what was complete by then, never half a file.
  */
-#include "session/copy.h"
+#include "session/copy_walk.h"
 #include "session/session.h"
 
 struct copy_out_opts {
 	const char *dst;       /* host path; NULL: write nothing (check, count, tee) */
 	const char *name;      /* file name for dst/name; one component */
+	struct walk_rules rules; /* exclude: not written, with everything below (gitignore: see flags) */
 	uint64_t max_bytes;    /* of data; holes are not counted */
 	uint64_t max_apparent; /* of file sizes with their holes */
 	uint64_t max_entries;

@@ -134,10 +134,10 @@ void walk_free(struct walk *w)
 	free(w);
 }
 
-static bool excluded(const struct walk *w, const char *name, bool is_dir)
+bool walk_excluded(const struct walk_rules *rules, const char *path, const char *name, bool is_dir)
 {
-	for (uint32_t i = 0; i < w->rules->exclude_n; i++) {
-		const char *pattern = w->rules->exclude[i];
+	for (uint32_t i = 0; i < rules->exclude_n; i++) {
+		const char *pattern = rules->exclude[i];
 		char dir_pattern[256];
 		size_t n = strlen(pattern);
 
@@ -148,7 +148,7 @@ static bool excluded(const struct walk *w, const char *name, bool is_dir)
 			dir_pattern[n - 1] = '\0';
 			pattern = dir_pattern;
 		}
-		if (fnmatch(pattern, w->path, 0) == 0 || fnmatch(pattern, name, 0) == 0)
+		if (fnmatch(pattern, path, 0) == 0 || fnmatch(pattern, name, 0) == 0)
 			return true;
 	}
 	return false;
@@ -194,7 +194,7 @@ static int look(struct walk *w, const char *name, struct walk_entry *ret, struct
 			return fail(e, errno, w->path, "");
 		return 0; /* it went away after it was listed */
 	}
-	if (excluded(w, name, S_ISDIR(ret->st.st_mode)) || ignored(w, S_ISDIR(ret->st.st_mode)))
+	if (walk_excluded(w->rules, w->path, name, S_ISDIR(ret->st.st_mode)) || ignored(w, S_ISDIR(ret->st.st_mode)))
 		return 0;
 	if (S_ISDIR(ret->st.st_mode)) {
 		ret->type = PACK_DIR;

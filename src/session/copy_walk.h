@@ -16,6 +16,9 @@ struct walk_rules {
 	bool gitignore; /* honour .gitignore files of the folder and below */
 };
 
+/* Does a pattern of `exclude` match the path or its last component `name`? */
+bool walk_excluded(const struct walk_rules *rules, const char *path, const char *name, bool is_dir);
+
 struct walk; /* opaque */
 
 struct walk_entry {

@@ -309,17 +309,22 @@ void streams_pump(struct session *s)
 	}
 }
 
+static void last_offer(struct stream *st, uint8_t chan)
+{
+	st->rx[chan].stalled = false;
+	offer_kept(st, chan);
+	buf_done(&st->rx[chan].kept);
+}
+
 void streams_end_all(struct session *s, int err, const char *text)
 {
 	struct stream *next;
 
 	for (struct stream *st = s->first; st != NULL && !s->doomed; st = next) {
 		if (!st->ended) {
-			for (uint8_t c = CHAN_OUT; c <= CHAN_ERR && !s->doomed; c++) {
-				st->rx[c].stalled = false;
-				offer_kept(st, c);
-				buf_done(&st->rx[c].kept);
-			}
+			last_offer(st, CHAN_OUT);
+			if (!s->doomed)
+				last_offer(st, CHAN_ERR);
 			st->ended = true;
 			st->result = (struct stream_result){.how = HOW_ERROR, .err = err};
 			memcpy(st->result.text, text,
@@ -425,8 +430,8 @@ void stream_abandon(struct stream *st)
 	st->ops = &no_ops;
 	st->arg = NULL;
 	session_enter(s); /* the stream may end here: not before both channels were seen to */
-	for (uint8_t c = CHAN_OUT; c <= CHAN_ERR; c++)
-		stream_resume(st, c);
+	stream_resume(st, CHAN_OUT);
+	stream_resume(st, CHAN_ERR);
 	if (s->depth == 1 && s->work && !s->doomed)
 		streams_pump(s);
 	session_leave(s);

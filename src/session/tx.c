@@ -63,7 +63,7 @@ static void mark_pop(struct session *s)
 /* Make the mark independent of the caller's descriptors. */
 static int mark_own(struct fd_mark *m)
 {
-	int own[SESSION_FDS_MAX];
+	int own[SESSION_FDS_MAX] = {0};
 
 	for (uint32_t i = 0; i < m->n; i++) {
 		own[i] = fcntl(m->fds[i], F_DUPFD_CLOEXEC, 0);
