@@ -327,10 +327,6 @@ static void on_session(struct launch_run *r, short revents)
 		finish(r);
 		return;
 	}
-	if (!had && l->have_result && r->phase == PHASE_EXEC)
-		start_copy_out(r);
-	if (r->phase == PHASE_COPY_IN || r->phase == PHASE_COPY_OUT)
-		check_copies(r);
 }
 
 static void forward(struct launch_run *r, int sig)
@@ -434,6 +430,16 @@ static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
 	inlet_want(&r->in, &pf[P_IN_SRC], &pf[P_IN_DST]);
 }
 
+/* The result and the ends of copies may come from any call into the session, so they are looked for
+ * after all of them. */
+static void next_phase(struct launch_run *r)
+{
+	if (r->phase == PHASE_EXEC && r->l->have_result)
+		start_copy_out(r);
+	else if (r->phase == PHASE_COPY_IN || r->phase == PHASE_COPY_OUT)
+		check_copies(r);
+}
+
 static void loop(struct launch_run *r)
 {
 	struct pollfd pf[P_COUNT];
@@ -463,6 +469,7 @@ static void loop(struct launch_run *r)
 			r->forced = true;
 			finish(r);
 		}
+		next_phase(r);
 	}
 }
 

@@ -165,6 +165,7 @@ static int add_out(struct run_files *f, const struct run_args *a, const struct p
 	const struct copy_out_opts o = {
 	    .dst = p->right,
 	    .name = name[0] != '\0' ? name : "root",
+	    .rules = rules_for(a),
 	    .max_bytes = a->spec.disk,
 	    .max_apparent = APPARENT_MAX,
 	    .max_entries = ENTRIES_OUT_MAX,

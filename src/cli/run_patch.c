@@ -23,7 +23,9 @@
 enum { TIMEOUT_MS = 10 * 60 * 1000, MESSAGE_MAX = 4096 };
 
 static const char compare[] =
-    "mkdir -p a b || exit 125; find a b -name .git -prune -exec rm -rf {} + || exit 125; "
+    "mkdir -p a b || exit 125; "
+    "for p in .git \"$@\"; do t=; case $p in */) t='-type d'; p=${p%/};; esac; "
+    "find a b $t \\( -name \"$p\" -o -path \"*/$p\" \\) -prune -exec rm -rf {} + || exit 125; done; "
     "git -c core.quotePath=true diff --no-index --binary --no-prefix --no-renames --no-color "
     "--no-ext-diff --no-textconv a b; r=$?; [ $r -le 1 ] && exit 0; exit $r";
 
@@ -92,14 +94,22 @@ static int judge(const struct launch *l, struct err *e)
 			       o->kept.len, q));
 }
 
-static int compare_in(const struct spec *s, struct launch_files *list, int fd, struct err *e)
+static int compare_in(const struct spec *s, const struct strv *excludes, struct launch_files *list,
+		      int fd, struct err *e)
 {
 	char sh[] = "sh", c[] = "-c", script[sizeof(compare)];
-	char *const argv[] = {sh, c, script, NULL};
+	_cleanup_free_ char **argv = calloc((size_t)excludes->n + 5, sizeof(*argv));
 	struct launch l = {.spec = s, .argv = argv, .files = list};
 	int r;
 
+	if (argv == NULL)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
 	memcpy(script, compare, sizeof(compare));
+	argv[0] = argv[3] = sh;
+	argv[1] = c;
+	argv[2] = script;
+	for (uint32_t i = 0; i < excludes->n; i++)
+		argv[4 + i] = excludes->v[i];
 	outlet_init(&l.out[0], fd, 0);
 	outlet_init(&l.out[1], -1, MESSAGE_MAX);
 	r = launch_run(&l, e);
@@ -124,7 +134,7 @@ int run_patch(const struct run_args *a, const struct run_files *f, struct err *e
 	if (r == 0)
 		r = fd = open_target(a->one[RUN_OUT_PATCH], e);
 	if (r >= 0)
-		r = compare_in(&s, list, fd, e);
+		r = compare_in(&s, &a->excludes, list, fd, e);
 	launch_files_free(list);
 	spec_done(&s);
 	return r < 0 ? err_wrap(e, r, "--out-patch") : 0;
