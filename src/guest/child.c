@@ -5,6 +5,7 @@
 #include "guest/priv.h"
 #include "guest/report.h"
 #include "guest/worker.h"
+#include "sys/call.h"
 #include "sys/prefault.h"
 
 #include <errno.h>
@@ -61,7 +62,7 @@ static void set_descriptors(const struct child *c)
 		if (dup3(keep[i], i, i < 3 ? 0 : O_CLOEXEC) < 0)
 			_exit(EXIT_NOT_STARTED);
 	}
-	(void)close_range((unsigned int)n, ~0u, 0);
+	(void)sys_close_range((unsigned)n, ~0u, 0);
 }
 
 static void take_terminal(const struct user *u)
@@ -328,7 +329,7 @@ static noreturn void be_guard(const struct child *c, pid_t cmd)
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	if (dup3(c->status, STATUS_FD, O_CLOEXEC) < 0 && c->status != STATUS_FD)
 		_exit(1);
-	(void)close_range(STATUS_FD + 1, ~0u, 0);
+	(void)sys_close_range(STATUS_FD + 1, ~0u, 0);
 	if (priv_drop(false) < 0)
 		_exit(1);
 	report_send(STATUS_FD, &(struct report){.type = REPORT_PID, .pid = cmd});

@@ -23,7 +23,7 @@ void report_send(int fd, const struct report *r)
 void report_error(int fd, int err, const char *what, const char *name)
 {
 	struct report r = {.type = REPORT_ERROR, .err = err};
-	const char *why = strerrordesc_np(err);
+	const char *why = strerror(err);
 
 	if (why == NULL)
 		why = "unknown error";

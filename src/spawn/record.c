@@ -240,8 +240,6 @@ int record_note(struct record *r, const char *const *paths, uint32_t n)
 	return file_write_all(r->fd, text, used);
 }
 
-int record_sweep_own(struct record *r) { return sweep_locked(r->fd); }
-
 void record_close(struct record *r)
 {
 	if (r->fd >= 0)

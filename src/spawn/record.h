@@ -31,8 +31,6 @@ struct record {
 int must_check record_claim(const char *id, struct record *ret, struct err *e);
 /* Note cgroup paths before they are made. */
 int must_check record_note(struct record *r, const char *const *paths, uint32_t n);
-/* Kill and remove what our own record names: for a caller whose runner died. 0, -EBUSY. */
-int must_check record_sweep_own(struct record *r);
 /* The sandbox is gone: remove the record and let go. */
 void record_drop(struct record *r);
 /* Let go without removing (in a process that hands it to another). */

@@ -12,36 +12,32 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pwd.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
- * The caller's side: it forks the runner (runner_main.c), keeps the host end of the agent's stream
- * and a control socket, and takes over the cleaning up should the runner be killed.
+ * The caller's side: it starts the sandbox, forks the runner (runner_main.c) while the sandbox's first
+ * process sets itself up, keeps the host end of the agent's stream and a control socket, and takes over
+ * the cleaning up should the runner be killed. The first process is the caller's child.
  */
 
 struct runner {
+	struct sandbox s;
 	pid_t pid;
-	int pidfd, ctl_fd, agent_fd;
-	struct record record;
+	int ctl_fd, agent_fd;
 	enum runner_state state;
-	uint32_t weaker;
-	pid_t root_pid;
 	int end_ret;
 	struct runner_end end;
 	struct err end_err;
-	bool lost;
+	bool lost; /* the runner died before its report */
 	bool left; /* runner_finish: the runner ends by itself */
 };
 
@@ -174,9 +170,10 @@ static void keep_only(int *fds, size_t n)
 /* What a command line or a daemon may have handlers for, or ignore. */
 static const int callers_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGWINCH, SIGUSR1, SIGUSR2};
 
-static _Noreturn void runner_child(struct runner_job *job)
+static _Noreturn void runner_child(struct sandbox *s, int ctl_fd, int caller_pidfd)
 {
-	int keep[] = {job->ctl_fd, job->agent_fd, job->caller_pidfd, job->init_fd, job->record->fd, job->record->dir_fd};
+	int keep[] = {ctl_fd,           caller_pidfd,     s->record.fd, s->record.dir_fd, s->cg.v2_fd, s->cg.leaf1_fd,
+		      s->cg.v1_fd[0],   s->cg.v1_fd[1],   s->cg.v1_fd[2], s->box.root_pidfd, s->box.status_fd};
 	int null_fd;
 	struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
 	sigset_t none;
@@ -191,29 +188,84 @@ static _Noreturn void runner_child(struct runner_job *job)
 	for (size_t i = 0; i < ARRAY_LEN(callers_signals); i++)
 		if (sigaction(callers_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_DFL)
 			(void)sigaction(callers_signals[i], &dfl, NULL);
-	_exit(runner_main(job));
+	_exit(runner_main(s, ctl_fd, caller_pidfd));
 }
 
-static int fork_runner(struct runner *r, struct runner_job *job, struct err *e)
+static int fork_runner(struct runner *r, int ctl_fd, struct err *e)
 {
-	struct clone_args args = {
-	    .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&r->pidfd, .exit_signal = SIGCHLD};
-	pid_t pid = sys_clone3(&args);
+	struct clone_args args = {.exit_signal = SIGCHLD};
+	_cleanup_close_ int self_fd = sys_pidfd_open(getpid());
+	pid_t pid = self_fd < 0 ? self_fd : sys_clone3(&args);
 
 	if (pid == 0)
-		runner_child(job);
+		runner_child(&r->s, ctl_fd, self_fd);
 	if (pid < 0)
 		return err_set(e, ERR_INTERNAL, -pid, "starting the runner: %s", strerror(-pid));
 	r->pid = pid;
 	return 0;
 }
 
+/* The sandbox without a runner, or whose runner is lost: end and remove it here. */
+static void end_here(struct runner *r)
+{
+	if (r->agent_fd >= 0)
+		(void)close(steal_fd(&r->agent_fd));
+	sandbox_kill(&r->s);
+	sandbox_wait_gone(&r->s);
+	sandbox_account(&r->s, &r->end);
+	sandbox_remove(&r->s);
+}
+
+/* Reap the root process, our child, once it has ended. */
+static void reap_root(struct runner *r)
+{
+	struct rusage ru = {.ru_utime = {0}};
+	pid_t pid;
+
+	if (r->s.box.root_pid <= 0)
+		return;
+	do
+		pid = wait4(r->s.box.root_pid, NULL, 0, &ru);
+	while (pid < 0 && errno == EINTR);
+	r->s.box.root_pid = -1;
+	if (pid > 0 && r->end.cpu_us == 0)
+		r->end.cpu_us = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
+				(uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+}
+
+static int start_with(struct runner *r, const struct sandbox_need *base, struct err *e)
+{
+	_cleanup_close_ int ctl_far = -1, agent_far = -1;
+	struct sandbox_need need = *base;
+	int ctl[2], agent[2], rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
+	r->ctl_fd = ctl[0];
+	ctl_far = ctl[1];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
+	r->agent_fd = agent[0];
+	agent_far = agent[1];
+	if (fcntl(r->agent_fd, F_SETFL, O_NONBLOCK) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
+	need.agent_fd = agent_far;
+	rc = sandbox_start(&r->s, &need, e);
+	if (rc < 0)
+		return rc;
+	rc = fork_runner(r, ctl_far, e);
+	if (rc < 0) {
+		end_here(r);
+		reap_root(r);
+	}
+	return rc;
+}
+
 int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 {
 	const struct tier_ops *tier = tier_by_name(spec->tier);
-	struct runner_job job = {.spec = spec, .tier = tier, .ctl_fd = -1, .agent_fd = -1};
-	int ctl[2] = {-1, -1}, agent[2] = {-1, -1};
-	_cleanup_close_ int init_fd = -1, self_fd = -1;
+	_cleanup_close_ int init_fd = -1;
+	struct sandbox_need need = {.agent_fd = -1};
 	char init_path[512];
 	struct runner *r;
 	int rc;
@@ -224,57 +276,32 @@ int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 	if (rc == 0)
 		rc = tier->validate(spec, e);
 	if (rc == 0)
-		rc = wanted_subids(spec, &job.sub_uid, &job.sub_gid, e);
+		rc = wanted_subids(spec, &need.sub_uid, &need.sub_gid, e);
 	if (rc == 0)
-		rc = find_init(init_path, sizeof(init_path), &init_fd, &job.init_is_ours, e);
+		rc = find_init(init_path, sizeof(init_path), &init_fd, &need.init_is_ours, e);
 	if (rc < 0)
 		return rc;
 	r = calloc(1, sizeof(*r));
 	if (r == NULL)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
-	*r = (struct runner){.pid = -1, .pidfd = -1, .root_pid = -1, .record = {.fd = -1, .dir_fd = -1}};
-	rc = record_claim(spec->id, &r->record, e);
-	if (rc < 0)
-		goto fail;
-	self_fd = sys_pidfd_open(getpid());
-	if (self_fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0 ||
-	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0 ||
-	    fcntl(agent[0], F_SETFL, O_NONBLOCK) < 0) {
-		rc = err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
-		goto fail;
+	r->pid = r->ctl_fd = r->agent_fd = -1;
+	sandbox_init(&r->s, spec, tier);
+	need.init_fd = init_fd;
+	need.init_path = init_path;
+	rc = start_with(r, &need, e);
+	r->s.spec = NULL; /* the caller's again */
+	if (rc < 0) {
+		r->state = RUNNER_ENDED;
+		runner_free(r);
+		return rc;
 	}
-	/* should the runner die, the sandbox's first process becomes ours to reap */
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	job.record = &r->record;
-	job.ctl_fd = ctl[1];
-	job.agent_fd = agent[1];
-	job.caller_pidfd = self_fd;
-	job.init_fd = init_fd;
-	job.init_path = init_path;
-	rc = fork_runner(r, &job, e);
-	if (rc < 0)
-		goto fail;
-	(void)close(ctl[1]);
-	(void)close(agent[1]);
-	r->ctl_fd = ctl[0];
-	r->agent_fd = agent[0];
 	*ret = r;
 	return 0;
-fail:
-	for (int i = 0; i < 2; i++) {
-		if (ctl[i] >= 0)
-			(void)close(ctl[i]);
-		if (agent[i] >= 0)
-			(void)close(agent[i]);
-	}
-	record_drop(&r->record);
-	free(r);
-	return rc;
 }
 
 int runner_agent_fd(const struct runner *r) { return r->agent_fd; }
 int runner_event_fd(const struct runner *r) { return r->ctl_fd; }
-uint32_t runner_weaker(const struct runner *r) { return r->weaker; }
+uint32_t runner_weaker(const struct runner *r) { return r->s.weaker; }
 
 /* ---- reports ---- */
 
@@ -314,8 +341,6 @@ static int take(struct runner *r, int flags, struct ctl_report *ret, int *ret_fd
 		return 1;
 	case CTL_UP:
 		r->state = RUNNER_UP;
-		r->weaker = ret->val;
-		r->root_pid = ret->root_pid;
 		return 0;
 	case CTL_END:
 		r->state = RUNNER_ENDED;
@@ -399,30 +424,13 @@ void runner_kill(struct runner *r)
 
 void runner_finish(struct runner *r)
 {
-	struct ctl_request q = {.op = CTL_DONE};
-
-	if (r->state != RUNNER_ENDED && send(r->ctl_fd, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
-		r->left = true;
-}
-
-/* The runner was killed: its root process dies by its parent-death signal and by the end of its
- * stream; kill what the record names, and reap. */
-static void take_over(struct runner *r)
-{
-	_cleanup_close_ int root_fd = r->root_pid > 0 ? sys_pidfd_open(r->root_pid) : -1;
-	struct pollfd p = {.fd = root_fd, .events = POLLIN};
-
-	if (r->agent_fd >= 0)
-		(void)close(r->agent_fd);
-	r->agent_fd = -1;
-	if (root_fd >= 0) {
-		(void)poll(&p, 1, 1000);
-		while (waitpid(r->root_pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
-	if (record_sweep_own(&r->record) == 0)
-		record_drop(&r->record);
-	r->end = (struct runner_end){.lost = true};
+	if (r->state == RUNNER_ENDED)
+		return;
+	/* the runner sees the root process die and removes what is left */
+	sandbox_kill(&r->s);
+	sandbox_account(&r->s, &r->end);
+	r->left = true;
+	r->state = RUNNER_ENDED;
 }
 
 int runner_wait(struct runner *r, struct runner_end *ret, struct err *e)
@@ -431,14 +439,15 @@ int runner_wait(struct runner *r, struct runner_end *ret, struct err *e)
 
 	while (r->state != RUNNER_ENDED && take(r, 0, &m, NULL) != -EPIPE)
 		;
-	if (r->pid > 0 && (!r->left || r->lost)) {
+	if (r->pid > 0 && !r->left) {
 		while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 		r->pid = -1;
-	}
-	if (r->lost) {
-		take_over(r);
-		r->lost = false;
+		if (r->lost) {
+			end_here(r);
+			r->end.lost = true;
+		}
+		reap_root(r);
 	}
 	*ret = r->end;
 	if (r->end_ret < 0 && e != NULL)
@@ -452,15 +461,14 @@ void runner_free(struct runner *r)
 
 	if (r == NULL)
 		return;
-	if (!r->left)
-		runner_kill(r);
+	runner_kill(r);
 	if (runner_wait(r, &end, NULL) < 0)
 		r->end_ret = 0; /* it was never up: nothing more to do */
 	if (r->agent_fd >= 0)
 		(void)close(r->agent_fd);
-	(void)close(r->ctl_fd);
-	(void)close(r->pidfd);
-	record_close(&r->record);
+	if (r->ctl_fd >= 0)
+		(void)close(r->ctl_fd);
+	sandbox_done(&r->s);
 	free(r);
 }
 

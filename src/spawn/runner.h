@@ -2,10 +2,10 @@
 /*
  * Starting and holding one sandbox. The spawner's side of `brig run`, and of the daemon later.
  *
- * runner_start forks the sandbox's runner: a small single-threaded process that makes the cgroups,
- * starts the tier, enforces the life span, and removes everything at the end. Caller and runner
- * watch each other by pidfd: if the caller dies the runner kills and removes the sandbox; if the
- * runner dies, runner_wait does it in the caller.
+ * runner_start makes the cgroups, has the tier start the root process, and forks the sandbox's runner:
+ * a small single-threaded process that enforces the life span and removes everything at the end.
+ * Caller and runner watch each other by pidfd: if the caller dies the runner kills and removes the
+ * sandbox; if the runner dies, runner_wait does it in the caller.
  *
  * The caller holds the only host end of the agent's stream, so when caller and runner both die the
  * agent sees end of file and ends the sandbox.
@@ -35,6 +35,7 @@ struct runner_end {
  * Start a sandbox. Returns at once, before it is up: requests may be written to the agent's stream
  * immediately. A start that fails shows as end of file on the stream and by runner_wait.
  * spec is borrowed for the call only. 0, or an error with nothing left behind.
+ * The caller must be single-threaded, or at least not use threads that hold locks the runner needs.
  */
 int must_check runner_start(const struct spec *spec, struct runner **ret, struct err *e);
 
@@ -48,7 +49,7 @@ enum runner_state { RUNNER_STARTING, RUNNER_UP, RUNNER_ENDED };
 /* Take in what the runner reported, without blocking. */
 enum runner_state runner_handle(struct runner *r);
 
-/* Limits and walls that do not hold for this sandbox. Known once it is up. */
+/* Limits and walls that do not hold for this sandbox. */
 enum runner_weaker {
 	WEAKER_MEMORY = 1u << 0,   /* no memory limit */
 	WEAKER_CPU = 1u << 1,      /* no cpu limit */
@@ -74,9 +75,9 @@ int must_check runner_freeze(struct runner *r, bool on, struct err *e);
 /* Order the end of the sandbox; does not wait. Idempotent. */
 void runner_kill(struct runner *r);
 /*
- * As runner_kill, for a caller in a hurry whose exec has ended: runner_wait then returns as soon as
- * everything inside was sent SIGKILL and the accounts were read. The runner reaps and removes what is
- * left in the following moments, by itself, also when the caller is gone by then; cpu_us is 0.
+ * As runner_kill, for a caller in a hurry whose exec has ended: everything inside is sent SIGKILL and
+ * the accounts are read here and now, and runner_wait does not wait. The runner removes what is left in
+ * the following moments, by itself, also when the caller is gone by then. cpu_us may be 0.
  */
 void runner_finish(struct runner *r);
 /*

@@ -59,10 +59,11 @@ struct tier_res {
 /* Walls this host could not give a sandbox that started all the same. */
 enum tier_weaker { TIER_NO_IDMAP = 1u << 0, TIER_NO_LANDLOCK = 1u << 1 };
 
-/* What a started sandbox is to its runner. */
+/* What a started sandbox is to who started it. Descriptors are owned by the caller after start. */
 struct tier_box {
-	pid_t root_pid;
-	int root_pidfd;  /* owned by the caller after start */
+	pid_t root_pid; /* a child of the process that called start */
+	int root_pidfd;
+	int status_fd;   /* for confirm, which any process that holds it may call */
 	uint32_t weaker; /* enum tier_weaker */
 };
 
@@ -73,9 +74,11 @@ struct tier_ops {
 	void (*probe)(struct tier_report *r);
 	/* Refuse a spec the tier cannot honour; never weaken it silently. */
 	int (*validate)(const struct spec *spec, struct err *e);
-	/* Start the root process. Called once, in the single-threaded runner. On failure nothing
-	 * is left: every process made is dead and reaped. */
+	/* Start the root process; single-threaded caller. It may still be setting itself up when this
+	 * returns. On failure nothing is left: every process made is dead and reaped. */
 	int (*start)(const struct spec *spec, const struct tier_res *res, struct tier_box *ret, struct err *e);
+	/* Block until the root process has become the agent. On failure it is dying: kill and reap it. */
+	int (*confirm)(const struct tier_box *box, struct err *e);
 };
 
 const struct tier_ops *tier_by_name(const char *name); /* NULL when unknown */

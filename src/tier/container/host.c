@@ -26,4 +26,5 @@ const struct tier_ops tier_ops_container = {
     .probe = container_probe,
     .validate = validate,
     .start = container_start,
+    .confirm = container_confirm,
 };

@@ -93,7 +93,7 @@ int setup_jail(const struct setup *s, char *why, size_t size)
 	const struct sock_fprog prog = {
 	    .len = seccomp_filter_len,
 	    /* the kernel only reads it */
-	    .filter = (struct sock_filter *)(uintptr_t)seccomp_filter,
+	    .filter = (struct sock_filter *)(uintptr_t)seccomp_filter, /* NOLINT(performance-no-int-to-ptr) */
 	};
 	int r;
 

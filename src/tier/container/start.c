@@ -16,15 +16,15 @@
 #include <unistd.h>
 
 /*
- * The runner's half of a start: one clone3 into all namespaces (and the cgroup), then what only the
+ * The host's half of a start: one clone3 into all namespaces (and the cgroup), then what only the
  * outside can do for the child: write its id maps and hand it the image's mounts, shifted to its ids.
  *
- *   runner                                child
+ *   host                                  child
  *   plan, open_tree of each part          -
  *   clone3                                joins v1 cgroups, loopback, host name
  *   id maps, one byte                     waits, becomes uid 0 inside
  *   mount_setattr(IDMAP), one byte        waits, builds the root, devices, /proc, pivots, jail
- *   reads the status pipe                 execve of brig-init closes it
+ *   reads the status pipe (confirm)       execve of brig-init closes it
  *
  * An ordinary user's child does the middle part itself. Both sides are still ours here.
  */
@@ -138,9 +138,10 @@ static bool idmap_parts(struct image_plan *plan, pid_t pid)
 }
 
 /* Wait for execve (end of file) or the child's error. */
-static int read_status(int fd, struct err *e)
+int container_confirm(const struct tier_box *box, struct err *e)
 {
 	struct setup_error se;
+	int fd = box->status_fd;
 	ssize_t n;
 
 	do
@@ -154,8 +155,8 @@ static int read_status(int fd, struct err *e)
 	return err_set(e, ERR_UNSUPPORTED, se.errnum, "%s: %s", se.text, strerror(se.errnum));
 }
 
-/* What the host side does for a living child until it has become brig-init. */
-static int serve_child(struct setup *s, pid_t pid, int sync_fd, int status_fd, uint32_t *weaker, struct err *e)
+/* What the host side does for a living child. One that is gone meanwhile shows in its status. */
+static int serve_child(struct setup *s, pid_t pid, int sync_fd, uint32_t *weaker, struct err *e)
 {
 	int r = 0;
 
@@ -163,8 +164,7 @@ static int serve_child(struct setup *s, pid_t pid, int sync_fd, int status_fd, u
 		r = give_maps(s, pid, e);
 		if (r < 0)
 			return r;
-		if (send(sync_fd, "m", 1, MSG_NOSIGNAL) != 1)
-			return read_status(status_fd, e);
+		(void)!send(sync_fd, "m", 1, MSG_NOSIGNAL);
 	}
 	if (!s->map_self && geteuid() == 0) {
 		if (!idmap_parts(s->plan, pid)) {
@@ -174,9 +174,9 @@ static int serve_child(struct setup *s, pid_t pid, int sync_fd, int status_fd, u
 					       "--require idmap: the image's file system has no idmapped mounts");
 		}
 	}
-	/* a child that is gone shows in its status */
-	(void)(s->map_self || send(sync_fd, "p", 1, MSG_NOSIGNAL) == 1);
-	return read_status(status_fd, e);
+	if (!s->map_self)
+		(void)!send(sync_fd, "p", 1, MSG_NOSIGNAL);
+	return 0;
 }
 
 int container_start(const struct spec *spec, const struct tier_res *res, struct tier_box *ret, struct err *e)
@@ -225,7 +225,7 @@ int container_start(const struct spec *spec, const struct tier_res *res, struct 
 	(void)close(sync[1]);
 	(void)close(status[1]);
 	sync[1] = status[1] = -1;
-	r = serve_child(&s, pid, sync[0], status[0], &ret->weaker, e);
+	r = serve_child(&s, pid, sync[0], &ret->weaker, e);
 	if (r < 0) {
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0);
@@ -234,6 +234,8 @@ int container_start(const struct spec *spec, const struct tier_res *res, struct 
 	}
 	ret->root_pid = pid;
 	ret->root_pidfd = pidfd;
+	ret->status_fd = status[0];
+	status[0] = -1;
 out:
 	close_parts(&plan);
 	for (int i = 0; i < 2; i++) {
