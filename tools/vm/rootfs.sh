@@ -26,11 +26,13 @@ build() {
 	while read -r f; do
 		if [ -L "$f" ] || [ -f "$f" ]; then echo ".$f"; fi
 	done < "$stage.list" > "$stage.files"
+	# The links update-alternatives made belong to no package.
+	find /usr/bin /usr/sbin -type l -lname '/etc/alternatives/*' -printf '.%p\n' >> "$stage.files"
 	tar -c -C / --no-recursion --ignore-failed-read --warning=no-failed-read -T "$stage.files" |
 		tar -x -C "$stage" --no-same-owner -p
 	cp -a --no-preserve=ownership /etc/alternatives "$stage/etc/"
 	busybox=$(command -v busybox) && cp "$busybox" "$stage/usr/bin/busybox"
-	for d in proc sys dev run tmp var home root brig; do mkdir -p "$stage/$d"; done
+	for d in proc sys dev run tmp var home root brig usr/local/bin usr/src; do mkdir -p "$stage/$d"; done
 	chmod 700 "$stage/root"
 	{
 		echo root:x:0:0:root:/root:/bin/bash

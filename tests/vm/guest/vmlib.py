@@ -26,7 +26,8 @@ class Caller:
         self.leaf = leaf  # cgroup the caller's shell would be in
         self.base = base  # cgroup below which brig may work; None = nothing was delegated
         self.home = "/root" if uid == 0 else f"/home/{user}"
-        self.state = "/var/lib/brig" if uid == 0 else f"{self.home}/.local/state/brig"
+        self.state = ["/var/lib/brig", "/run/brig"] if uid == 0 else [f"{self.home}/.local/state/brig",
+                                                                    f"/run/user/{uid}/brig"]
 
     def enter(self):
         """Between fork and exec: become this caller."""
@@ -94,6 +95,10 @@ def delegated(name, user, uid):
 ROOT = Caller("root", "root", 0, f"{user_slice(0)}/session-1.scope", CG)
 DELEGATED = delegated("delegated user", "tester", 1000)
 SUBIDS = delegated("delegated user with subordinate ids", "subber", 1001)
+# A service with User= and Delegate=yes: its own process is in the folder that was delegated, so no
+# controller can be handed down from there (cgroups(7), no internal processes).
+SERVICE = Caller("user's service with delegation", "tester", 1000, f"{CG}/system.slice/job.service",
+                 f"{CG}/system.slice/job.service")
 LOGIN = Caller("user without delegation", "tester", 1000, f"{user_slice(1000)}/session-2.scope", None)
 
 
@@ -183,8 +188,8 @@ class World:
 
 
 def records(caller):
-    """Records of sandboxes in the caller's state folder."""
-    return [os.path.join(d, f) for d, _, files in os.walk(caller.state) for f in files
+    """Records of sandboxes in the caller's state folders."""
+    return [os.path.join(d, f) for top in caller.state for d, _, files in os.walk(top) for f in files
             if re.search(r"^boot=", read(os.path.join(d, f)), re.M)]
 
 
@@ -229,7 +234,7 @@ def main():
                     os.kill(pid, 9)
                 except ProcessLookupError:
                     pass
-            if caller:
+            if caller and os.access(BRIG, os.X_OK):
                 caller.exec(BRIG, "gc")
     print(f"1..{nr}")
     return 1 if failed else 0
