@@ -7,7 +7,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from brigtest import case, done, eq, main, ok  # noqa: E402
+from brigtest import case, done, eq, main, ok, until  # noqa: E402
 import reap  # noqa: E402
 
 PY = "/usr/bin/python3"
@@ -216,7 +216,7 @@ def c15_fork_bomb_ends_on_the_clock(m):
     took = time.monotonic() - t
     eq(r.rc, 124, repr(r))
     ok(1 <= took < 1.5, f"took {took:.2f} s")
-    ok(not reap.descendants(), "processes left")
+    until(lambda: not reap.descendants(), 1, "processes left")
 
 
 @case
@@ -245,7 +245,7 @@ def times_out(m, script, seconds="2s", low=2.0, high=2.4, prog=None):
     j = json.loads(r.out)
     eq((j["timed_out"], j["exit"], j["lost"], j["oom"]), (True, None, False, False), repr(j))
     ok(low <= took <= high, f"took {took:.3f} s")
-    ok(not reap.descendants(), f"left: {[reap.describe(p) for p in reap.descendants()]}")
+    until(lambda: not reap.descendants(), 0.1, lambda: f"left: {[reap.describe(p) for p in reap.descendants()]}")
 
 
 @case

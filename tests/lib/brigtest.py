@@ -286,7 +286,7 @@ def main(after_each=None):
                 if after_each:
                     after_each(m)
                 took = time.monotonic() - t
-                _report(nr, True, full, f"{took:.1f} s" if took > 5 else "")
+                _report(nr, True, full, f"took {took:.1f} s" if took > 3 else "")
             except Skip as e:
                 bad = bool(os.environ.get("BRIG_MUST_RUN"))
                 failed += bad

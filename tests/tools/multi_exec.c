@@ -271,10 +271,10 @@ static int op_start(const json_t *o, struct err *e)
 
 	spec_init(&spec);
 	spec_new_id(&spec);
-	if ((s = json_string_value(json_object_get(o, "tier"))))
-		spec.tier = strdup(s);
-	if ((s = json_string_value(json_object_get(o, "image"))))
-		spec.image = strdup(s);
+	s = json_string_value(json_object_get(o, "tier"));
+	spec.tier = strdup(s ? s : "container");
+	s = json_string_value(json_object_get(o, "image"));
+	spec.image = strdup(s ? s : "host");
 	if ((s = json_string_value(json_object_get(o, "user"))))
 		spec.user = strdup(s);
 	if ((v = json_object_get(o, "memory")))
