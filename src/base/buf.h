@@ -29,5 +29,9 @@ uint8_t *buf_reserve(struct buf *b, size_t n);
 void buf_commit(struct buf *b, size_t n);
 /* Drop n bytes from the front. n <= len. */
 void buf_consume(struct buf *b, size_t n);
-static inline const uint8_t *buf_head(const struct buf *b) { return b->data + b->off; }
+/* NULL when nothing was ever put. */
+static inline const uint8_t *buf_head(const struct buf *b)
+{
+	return b->data == NULL ? NULL : b->data + b->off;
+}
 static inline size_t buf_room(const struct buf *b) { return b->max - b->len; }
