@@ -6,7 +6,6 @@
 #include "guest/report.h"
 #include "guest/worker.h"
 #include "sys/call.h"
-#include "sys/prefault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -288,7 +287,6 @@ noreturn void child_exec(const struct child *c)
 	struct user u;
 	char **argv, **env;
 
-	prefault();
 	set_descriptors(c);
 	reset_process(c);
 	argv = ask_args(c->ask, F_ARG, 0);

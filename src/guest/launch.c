@@ -6,6 +6,8 @@
 #include "guest/report.h"
 #include "guest/sweep.h"
 #include "guest/worker.h"
+#include "sys/clone.h"
+#include "sys/prefault.h"
 #include "wire/agent_abi.h"
 
 #include <errno.h>
@@ -108,23 +110,64 @@ static bool make_channels(struct pipes *p, const struct ask *q)
 }
 
 /* The sandbox's filter knows clone3's argument only by its address: see wire/agent_abi.h. */
-static pid_t clone_child(int leaf_fd)
+static struct clone_args *clone_args(int leaf_fd)
 {
 	static struct clone_args *args;
 
-	if (leaf_fd < 0)
-		return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (args == NULL) {
 		void *at = (void *)AGENT_CLONE3_ARGS;
 
 		if (mmap(at, sizeof(*args), PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != at)
-			return -1;
+			return NULL;
 		args = at;
 	}
-	*args = (struct clone_args){
-	    .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (__u64)leaf_fd};
-	return (pid_t)syscall(SYS_clone3, args, sizeof(*args));
+	*args = (struct clone_args){.exit_signal = SIGCHLD};
+	if (leaf_fd >= 0) {
+		args->flags = CLONE_INTO_CGROUP;
+		args->cgroup = (__u64)leaf_fd;
+	}
+	return args;
+}
+
+static void exec_now(const void *arg) { child_exec(arg); }
+
+/*
+ * The first command of a sandbox that has no other process yet: it borrows PID 1's memory until its
+ * execve(2), which spares copying page tables and every page PID 1 writes afterwards. Later ones must
+ * not: a process of the same user could stop the borrower, and PID 1 with it.
+ */
+static pid_t borrow_child(const struct child *c, int leaf_fd)
+{
+	__attribute__((aligned(16))) char stack[32 * 1024];
+	struct clone_args *args = clone_args(leaf_fd);
+
+	if (args == NULL)
+		return -ENOMEM;
+	args->flags |= CLONE_VM | CLONE_VFORK;
+	args->stack = (__u64)(uintptr_t)stack;
+	args->stack_size = sizeof(stack);
+	return sys_clone3_call(args, exec_now, c);
+}
+
+static pid_t copy_child(const struct child *c, const struct job *j, int leaf_fd)
+{
+	struct clone_args *args = leaf_fd >= 0 ? clone_args(leaf_fd) : NULL;
+	pid_t pid;
+
+	if (leaf_fd >= 0 && args == NULL)
+		return -ENOMEM;
+	pid = (pid_t)(args != NULL ? syscall(SYS_clone3, args, sizeof(*args)) : syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+	if (pid == 0) {
+		prefault();
+		if (j->kind != REQ_EXEC)
+			child_work(c);
+		else if (j->guarded)
+			child_guard(c);
+		else
+			child_exec(c);
+	}
+	return pid < 0 ? -errno : pid;
 }
 
 /* Children inherit the score. The agent's own is put back at once; raising needs no privilege and
@@ -137,27 +180,19 @@ static void oom_score(const struct agent *a, const char *score)
 
 static void fork_child(struct agent *a, struct job *j, const struct child *c, int leaf_fd)
 {
+	bool alone = !a->had_child && j->kind == REQ_EXEC && !j->guarded;
 	pid_t pid;
 
 	oom_score(a, OOM_SCORE_TEXT);
-	pid = clone_child(leaf_fd);
-	if (pid == 0) {
-		if (j->kind != REQ_EXEC)
-			child_work(c);
-		else if (j->guarded)
-			child_guard(c);
-		else
-			child_exec(c);
-	}
+	a->had_child = true;
+	pid = alone ? borrow_child(c, leaf_fd) : copy_child(c, j, leaf_fd);
 	if (pid < 0) {
-		int err = errno;
-
 		oom_score(a, a->oom_score);
 		j->guarded = false;
-		job_end_error(j, err,
-			      leaf_fd >= 0	? "cannot start a process in the cgroup of this exec"
-			      : err == EAGAIN ? "process limit reached"
-					      : "cannot start a process");
+		job_end_error(j, -pid,
+			      leaf_fd >= 0	 ? "cannot start a process in the cgroup of this exec"
+			      : pid == -EAGAIN ? "process limit reached"
+					       : "cannot start a process");
 		return;
 	}
 	oom_score(a, a->oom_score);
@@ -170,7 +205,7 @@ static void adopt(struct job *j, struct pipes *p)
 {
 	j->medium = p->tty >= 0 ? JOB_TTY : JOB_PIPES;
 	j->in.fd = steal_fd(&p->ours[CHAN_IN]);
-	for (uint8_t chan = CHAN_OUT; chan <= CHAN_ERR; chan++) {
+	for (uint8_t chan = CHAN_OUT; chan <= (uint8_t)CHAN_ERR; chan++) {
 		j->out[chan - 1].fd = steal_fd(&p->ours[chan]);
 		j->out[chan - 1].open = j->out[chan - 1].fd >= 0;
 	}
