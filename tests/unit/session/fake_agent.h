@@ -90,8 +90,8 @@ static inline void on_result(void *arg, struct stream *s, const struct stream_re
 		struct buf req = {.max = 64};
 
 		l->open_in_result = false;
-		(void)buf_put(&req, "again", 5);
-		if (session_open(l->s, &req, NULL, 0, NULL, NULL, &l->st, NULL) == 0)
+		if (buf_put(&req, "again", 5) == 0 &&
+		    session_open(l->s, &req, NULL, 0, NULL, NULL, &l->st, NULL) == 0)
 			note(l, "opened");
 		buf_done(&req);
 	}
