@@ -26,7 +26,8 @@ struct agent {
 	struct job *guards;  /* closed jobs whose guard still has descendants */
 	struct child_rules rules;
 	int leaf_fd;         /* for the first EXEC, -1 = none (any more) */
-	bool had_child;          /* something was started: PID 1 is no longer alone */
+	int spent_leaf_fd;   /* of the last exec, still open; -1 = none */
+	bool had_child;      /* something was started: PID 1 is no longer alone */
 	int null_fd;
 	int oom_fd;          /* /proc/self/oom_score_adj, -1 = leave it */
 	char oom_score[8];   /* the agent's own, as text */

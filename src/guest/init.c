@@ -117,7 +117,7 @@ static bool set_process(void)
 
 int init_main(int argc, char **argv)
 {
-	static struct agent a = {.ops = &launch_ops, .leaf_fd = -1, .null_fd = -1, .oom_fd = -1};
+	static struct agent a = {.ops = &launch_ops, .leaf_fd = -1, .spent_leaf_fd = -1, .null_fd = -1, .oom_fd = -1};
 	int stream = -1, sig_fd = -1, r;
 	uint8_t hello[HELLO_LEN];
 

@@ -269,7 +269,10 @@ static void start_exec(struct agent *a, struct job *j, const struct ask *q, cons
 		start_child(a, j, q, std, leaf_fd);
 	for (int k = 0; k < 3; k++)
 		shut(&std[k]);
-	shut(&leaf_fd);
+	/* Letting go of a leaf's mount makes the kernel wait for an RCU grace period: not now, while the
+	 * command runs and may end at once, but when the next one has started. */
+	shut(&a->spent_leaf_fd);
+	a->spent_leaf_fd = leaf_fd;
 }
 
 static void start(struct agent *a, struct job *j, const struct ask *q, int *fds)
