@@ -55,11 +55,11 @@ static void bash_command(const struct command *c)
 			(void)printf("|-%c", o->letter);
 		(void)printf(") ");
 		if (o->value == VAL_WORDS)
-			(void)printf("COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", o->words);
+			(void)printf("mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$cur\"); return ;;\n", o->words);
 		else if (o->value == VAL_DIR)
-			(void)printf("COMPREPLY=($(compgen -d -- \"$cur\")); return ;;\n");
+			(void)printf("mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); return ;;\n");
 		else if (o->value == VAL_FILE)
-			(void)printf("COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n");
+			(void)printf("mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); return ;;\n");
 		else
 			(void)printf("return ;;\n");
 	}
@@ -79,21 +79,21 @@ static void print_bash(void)
 	(void)printf("# bash completion for brig; made by 'brig completion bash'\n"
 		     "_brig()\n{\n"
 		     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
-		     "opts= words=\n"
+		     "opts='' words=''\n"
 		     "\tCOMPREPLY=()\n"
 		     "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-		     "\t\tCOMPREPLY=($(compgen -W '");
+		     "\t\tmapfile -t COMPREPLY < <(compgen -W '");
 	command_names();
-	(void)printf("' -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase ${COMP_WORDS[1]} in\n");
+	(void)printf("' -- \"$cur\")\n\t\treturn\n\tfi\n\tcase ${COMP_WORDS[1]} in\n");
 	for (unsigned int i = 0; i < commands_n; i++)
 		bash_command(&commands[i]);
 	(void)printf("\tesac\n"
 		     "\tif [[ $cur == -* ]]; then\n"
-		     "\t\tCOMPREPLY=($(compgen -W \"$opts\" -- \"$cur\"))\n"
+		     "\t\tmapfile -t COMPREPLY < <(compgen -W \"$opts\" -- \"$cur\")\n"
 		     "\telif [ -n \"$words\" ]; then\n"
-		     "\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+		     "\t\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
 		     "\telse\n"
-		     "\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n"
+		     "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
 		     "\tfi\n}\n"
 		     "complete -o filenames -F _brig brig\n");
 }

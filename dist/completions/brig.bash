@@ -1,0 +1,86 @@
+# bash completion for brig; made by 'brig completion bash'
+_brig()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} opts='' words=''
+	COMPREPLY=()
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		mapfile -t COMPREPLY < <(compgen -W 'run check profile gc bench completion version help' -- "$cur")
+		return
+	fi
+	case ${COMP_WORDS[1]} in
+	run)
+		case $prev in
+		--tier) mapfile -t COMPREPLY < <(compgen -W 'container ' -- "$cur"); return ;;
+		--image) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
+		--profile|-p) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+		--root) mapfile -t COMPREPLY < <(compgen -W 'readonly overlay' -- "$cur"); return ;;
+		--root-caps) mapfile -t COMPREPLY < <(compgen -W 'none files' -- "$cur"); return ;;
+		--require) return ;;
+		--timeout) return ;;
+		--memory|-m) return ;;
+		--cpus) return ;;
+		--pids) return ;;
+		--disk) return ;;
+		--env|-e) return ;;
+		--secret-env) return ;;
+		--workdir|-w) return ;;
+		--user|-u) return ;;
+		--file|-f) return ;;
+		--out|-o) return ;;
+		--out-patch) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+		--exclude) return ;;
+		--result-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+		esac
+		opts='--tier --image --profile --root --root-caps --require --timeout --memory --cpus --pids --disk --env --secret-env --workdir --user --interactive --tty --file --out --out-patch --exclude --gitignore --json --result-file --quiet --verbose --help'
+		words='' ;;
+	check)
+		case $prev in
+		--tier) mapfile -t COMPREPLY < <(compgen -W 'container ' -- "$cur"); return ;;
+		esac
+		opts='--tier --json --help'
+		words='' ;;
+	profile)
+		case $prev in
+		esac
+		opts='--json --help'
+		words='check' ;;
+	gc)
+		case $prev in
+		esac
+		opts='--json --help'
+		words='' ;;
+	bench)
+		case $prev in
+		--samples|-n) return ;;
+		--idle) return ;;
+		--only) return ;;
+		--rows) return ;;
+		--burst) return ;;
+		esac
+		opts='--samples --idle --only --rows --burst --json --markdown --help'
+		words='' ;;
+	completion)
+		case $prev in
+		esac
+		opts='--help'
+		words='bash zsh fish' ;;
+	version)
+		case $prev in
+		esac
+		opts='--json --help'
+		words='' ;;
+	help)
+		case $prev in
+		esac
+		opts='--help'
+		words='run check profile gc bench completion version help' ;;
+	esac
+	if [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$opts" -- "$cur")
+	elif [ -n "$words" ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+	else
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	fi
+}
+complete -o filenames -F _brig brig
