@@ -30,7 +30,7 @@ uint8_t *buf_reserve(struct buf *b, size_t n)
 	need = b->len + n;
 	if (b->data != NULL && b->off <= b->cap && need <= b->cap - b->off)
 		return b->data + b->off + b->len;
-	if (need <= b->cap) {
+	if (b->data != NULL && need <= b->cap) {
 		memmove(b->data, b->data + b->off, b->len);
 		b->off = 0;
 		return b->data + b->len;
@@ -44,7 +44,7 @@ uint8_t *buf_reserve(struct buf *b, size_t n)
 	p = malloc(cap);
 	if (p == NULL)
 		return NULL;
-	if (b->len > 0)
+	if (b->data != NULL)
 		memcpy(p, b->data + b->off, b->len);
 	free(b->data);
 	b->data = p;

@@ -17,7 +17,7 @@ static const char *escape(const char *s, size_t n, char mark, char dst[QUOTE_MAX
 		dst[at++] = mark;
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)s[i];
-		bool plain = c >= ' ' && c < 0x7f && c != '\\' && (mark == '\0' || c != mark);
+		bool plain = c >= ' ' && c < 0x7f && c != '\\' && (mark == '\0' || s[i] != mark);
 
 		if (at + 4 + 5 > QUOTE_MAX) { /* an escape, then "...'" and the end */
 			cut = true;

@@ -64,7 +64,7 @@ static size_t tree(pid_t root, struct proc t[TREE_MAX])
 
 		before = n;
 		while (d && (de = readdir(d)) && n < TREE_MAX) {
-			struct proc p;
+			struct proc p = {0};
 			bool child = false, known = false;
 
 			if (de->d_name[0] < '1' || de->d_name[0] > '9' || read_proc(de->d_name, &p))

@@ -151,5 +151,5 @@ struct bench_machine {
 };
 void bench_machine_read(struct bench_machine *m);
 
-void bench_print(const struct bench_result *b, const struct bench_machine *m, bool markdown, FILE *f);
+void bench_print(const struct bench_result *b, const struct bench_machine *m, bool md, FILE *f);
 int must_check bench_print_json(const struct bench_result *b, const struct bench_machine *m, FILE *f);

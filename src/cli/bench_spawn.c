@@ -239,7 +239,7 @@ static int reap(pid_t pid, struct bench_answer *a, int err_fd)
 static void do_sample(const struct bench_site *site, const struct bench_order *o, int err_fd,
 		      struct bench_answer *a)
 {
-	uint64_t want = bench_works[o->work].bytes, got = want, t0;
+	uint64_t want = bench_works[o->work].bytes, got = want, t0 = 0;
 	struct started s;
 	struct stat st;
 	int r;

@@ -299,7 +299,7 @@ bool job_settle(struct peer *p, struct job *j, uint64_t now_ns)
 		job_end_done(j);
 	if (!j->ended || j->sweeping || j->closed)
 		return false;
-	for (uint8_t chan = CHAN_OUT; chan <= CHAN_ERR; chan++) {
+	for (uint8_t chan = CHAN_OUT; chan <= (uint8_t)CHAN_ERR; chan++) {
 		if (j->out[chan - 1].fd >= 0 && j->out[chan - 1].drain == 0)
 			out_finish(p, j, chan);
 		if (j->out[chan - 1].fd >= 0)

@@ -79,7 +79,7 @@ void job_in_gone(struct peer *p, struct job *j, int err);
 
 /* Record how it ended (the first record counts) and start draining its channels. */
 void job_end_error(struct job *j, int err, const char *text);
-void job_end_wait(struct job *j, int wait_status, uint64_t utime_us, uint64_t stime_us, uint64_t maxrss_kib);
+void job_end_wait(struct job *j, int st, uint64_t utime_us, uint64_t stime_us, uint64_t maxrss_kib);
 void job_end_done(struct job *j);
 /* True when RESULT was queued: the job's stream is closed. */
 bool job_settle(struct peer *p, struct job *j, uint64_t now_ns);

@@ -5,7 +5,7 @@
 extern const struct agent_ops launch_ops;
 
 /* A child of PID 1 ended. */
-void launch_reaped(struct agent *a, pid_t pid, int wait_status, const struct rusage *ru);
+void launch_reaped(struct agent *a, pid_t pid, int st, const struct rusage *ru);
 /* A job's status pipe has something. */
 void launch_status(struct agent *a, struct job *j);
 /* Deadlines and sweeps. Returns how long the main loop may sleep, ms; -1 = for ever. */

@@ -67,7 +67,7 @@ ssize_t file_get(int dirfd, const char *path, char *dst, size_t size)
 
 int file_get_u64(int dirfd, const char *path, uint64_t *ret)
 {
-	char text[32], *end;
+	char text[32] = "", *end;
 	ssize_t n = file_get(dirfd, path, text, sizeof(text));
 	unsigned long long v;
 
