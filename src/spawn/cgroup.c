@@ -170,12 +170,32 @@ struct limit_file {
 	uint32_t bit; /* what is missing when the file is */
 };
 
+/*
+ * Does a folder that is not the hierarchy's root hold processes? Then memory cannot be handed down from
+ * it, and handing down only cpu and pids, which the kernel allows, would make it a threaded root: no
+ * process can be started below one (cgroups(7): no internal processes, thread mode).
+ */
+static bool holds_processes(const char *dir)
+{
+	char path[512], text[16];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "%s/cgroup.type", dir);
+	if (access(path, F_OK) < 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	n = file_get(AT_FDCWD, path, text, sizeof(text));
+	return n > 0 || n == -EFBIG;
+}
+
 static void enable_controllers(const char *base)
 {
 	static const char *const below[] = {"", "/brig", "/brig/local"};
 	static const char *const ctl[] = {"+memory", "+pids", "+cpu"};
 	char path[512];
 
+	if (holds_processes(base))
+		return;
 	for (size_t i = 0; i < ARRAY_LEN(below); i++) {
 		(void)snprintf(path, sizeof(path), "%s%s/cgroup.subtree_control", base, below[i]);
 		/* one at a time: a controller the host keeps back must not cost the others */
@@ -519,6 +539,8 @@ static uint32_t v2_missing_at(const char *base)
 	uint32_t missing = 0;
 	ssize_t n;
 
+	if (holds_processes(base))
+		return CG_NO_MEMORY | CG_NO_CPU | CG_NO_PIDS;
 	(void)snprintf(path, sizeof(path), "%s/cgroup.controllers", base);
 	n = file_get(AT_FDCWD, path, text, sizeof(text));
 	if (n > 0 && text[n - 1] == '\n')
