@@ -21,7 +21,7 @@ enum ctl_kind { CTL_REPLY = 1, CTL_UP = 2, CTL_END = 3 };
 struct ctl_report {
 	uint32_t kind;   /* enum ctl_kind */
 	int32_t ret;     /* REPLY: 0 or -errno. END: 0, or the start failed with err */
-	uint32_t val;    /* REPLY: a number */
+	uint32_t val;    /* REPLY: a number. UP: enum runner_weaker */
 	uint32_t zero;
 	struct runner_end end; /* END */
 	struct err err;        /* END with ret < 0 */

@@ -146,59 +146,40 @@ static int wanted_subids(const struct spec *s, uint32_t *ret_uid, uint32_t *ret_
 
 /* ---- start ---- */
 
-/* Close everything but the given descriptors, which are sorted first. */
-static void keep_only(int *fds, size_t n)
-{
-	int next = 3;
-
-	for (size_t i = 1; i < n; i++)
-		for (size_t k = i; k > 0 && fds[k - 1] > fds[k]; k--) {
-			int t = fds[k];
-
-			fds[k] = fds[k - 1];
-			fds[k - 1] = t;
-		}
-	for (size_t i = 0; i < n; i++) {
-		if (fds[i] > next)
-			(void)sys_close_range((unsigned)next, (unsigned)fds[i] - 1, 0);
-		if (fds[i] >= next)
-			next = fds[i] + 1;
-	}
-	(void)sys_close_range((unsigned)next, ~0u, 0);
-}
+static int take(struct runner *r, int flags, struct ctl_report *ret, int *ret_fd);
 
 /* What a command line or a daemon may have handlers for, or ignore. */
 static const int callers_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGWINCH, SIGUSR1, SIGUSR2};
 
-static _Noreturn void runner_child(struct sandbox *s, int ctl_fd, int caller_pidfd)
+static _Noreturn void runner_child(struct runner *r, int agent_far, int ctl_fd, int caller_pidfd)
 {
-	int keep[] = {ctl_fd,           caller_pidfd,     s->record.fd, s->record.dir_fd, s->cg.v2_fd, s->cg.leaf1_fd,
-		      s->cg.v1_fd[0],   s->cg.v1_fd[1],   s->cg.v1_fd[2], s->box.root_pidfd, s->box.status_fd};
-	int null_fd;
 	struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
 	sigset_t none;
+	int null_fd;
 
 	prefault();
+	/* the agent must see the end of its stream when the caller is gone */
+	(void)close(r->agent_fd);
+	(void)close(agent_far);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < 3 && null_fd >= 0; fd++)
 		(void)dup2(null_fd, fd);
-	keep_only(keep, ARRAY_LEN(keep));
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	for (size_t i = 0; i < ARRAY_LEN(callers_signals); i++)
 		if (sigaction(callers_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_DFL)
 			(void)sigaction(callers_signals[i], &dfl, NULL);
-	_exit(runner_main(s, ctl_fd, caller_pidfd));
+	_exit(runner_main(&r->s, ctl_fd, caller_pidfd));
 }
 
-static int fork_runner(struct runner *r, int ctl_fd, struct err *e)
+static int fork_runner(struct runner *r, int agent_far, int ctl_far, struct err *e)
 {
 	struct clone_args args = {.exit_signal = SIGCHLD};
 	_cleanup_close_ int self_fd = sys_pidfd_open(getpid());
 	pid_t pid = self_fd < 0 ? self_fd : sys_clone3(&args);
 
 	if (pid == 0)
-		runner_child(&r->s, ctl_fd, self_fd);
+		runner_child(r, agent_far, ctl_far, self_fd);
 	if (pid < 0)
 		return err_set(e, ERR_INTERNAL, -pid, "starting the runner: %s", strerror(-pid));
 	r->pid = pid;
@@ -233,6 +214,26 @@ static void reap_root(struct runner *r)
 				(uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
 }
 
+/* The start failed: the runner, if there is one, removes everything and may know better why. */
+static void fail_start(struct runner *r, struct err *e)
+{
+	struct ctl_report m;
+
+	if (r->pid <= 0) {
+		end_here(r);
+		return;
+	}
+	while (r->state != RUNNER_ENDED && take(r, 0, &m, NULL) != -EPIPE)
+		;
+	while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	r->pid = -1;
+	if (r->lost)
+		end_here(r);
+	else if (r->end_ret < 0 && r->end_err.kind != ERR_LOST && e != NULL)
+		*e = r->end_err;
+}
+
 static int start_with(struct runner *r, const struct sandbox_need *base, struct err *e)
 {
 	_cleanup_close_ int ctl_far = -1, agent_far = -1;
@@ -250,14 +251,17 @@ static int start_with(struct runner *r, const struct sandbox_need *base, struct 
 	if (fcntl(r->agent_fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
 	need.agent_fd = agent_far;
-	rc = sandbox_start(&r->s, &need, e);
+	rc = sandbox_prepare(&r->s, &need, e);
 	if (rc < 0)
 		return rc;
-	rc = fork_runner(r, ctl_far, e);
-	if (rc < 0) {
-		end_here(r);
-		reap_root(r);
+	rc = fork_runner(r, agent_far, ctl_far, e);
+	if (rc == 0) {
+		(void)close(steal_fd(&ctl_far)); /* the runner's death shows by the end of this socket */
+		rc = r->s.tier->start(r->s.starting, &r->s.box, e);
 	}
+	sandbox_started(&r->s);
+	if (rc < 0)
+		fail_start(r, e);
 	return rc;
 }
 
@@ -289,7 +293,6 @@ int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 	need.init_fd = init_fd;
 	need.init_path = init_path;
 	rc = start_with(r, &need, e);
-	r->s.spec = NULL; /* the caller's again */
 	if (rc < 0) {
 		r->state = RUNNER_ENDED;
 		runner_free(r);
@@ -341,6 +344,7 @@ static int take(struct runner *r, int flags, struct ctl_report *ret, int *ret_fd
 		return 1;
 	case CTL_UP:
 		r->state = RUNNER_UP;
+		r->s.weaker = ret->val;
 		return 0;
 	case CTL_END:
 		r->state = RUNNER_ENDED;

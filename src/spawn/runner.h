@@ -32,8 +32,7 @@ struct runner_end {
 };
 
 /*
- * Start a sandbox. Returns at once, before it is up: requests may be written to the agent's stream
- * immediately. A start that fails shows as end of file on the stream and by runner_wait.
+ * Start a sandbox. Returns when its agent begins to run: requests may be written to its stream at once.
  * spec is borrowed for the call only. 0, or an error with nothing left behind.
  * The caller must be single-threaded, or at least not use threads that hold locks the runner needs.
  */
@@ -49,7 +48,7 @@ enum runner_state { RUNNER_STARTING, RUNNER_UP, RUNNER_ENDED };
 /* Take in what the runner reported, without blocking. */
 enum runner_state runner_handle(struct runner *r);
 
-/* Limits and walls that do not hold for this sandbox. */
+/* Limits and walls that do not hold for this sandbox. Known once it is up. */
 enum runner_weaker {
 	WEAKER_MEMORY = 1u << 0,   /* no memory limit */
 	WEAKER_CPU = 1u << 1,      /* no cpu limit */

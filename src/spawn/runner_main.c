@@ -1,6 +1,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "spawn/ctl_priv.h"
+#include "sys/call.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -107,6 +108,37 @@ static void watch(struct run *r)
 	}
 }
 
+/* Close everything but the given descriptors, which are sorted first. */
+static void keep_only(int *fds, size_t n)
+{
+	int next = 3;
+
+	for (size_t i = 1; i < n; i++)
+		for (size_t k = i; k > 0 && fds[k - 1] > fds[k]; k--) {
+			int t = fds[k];
+
+			fds[k] = fds[k - 1];
+			fds[k - 1] = t;
+		}
+	for (size_t i = 0; i < n; i++) {
+		if (fds[i] > next)
+			(void)sys_close_range((unsigned)next, (unsigned)fds[i] - 1, 0);
+		if (fds[i] >= next)
+			next = fds[i] + 1;
+	}
+	(void)sys_close_range((unsigned)next, ~0u, 0);
+}
+
+/* Nothing of the caller's may be held open by a process that outlives it. */
+static void keep_ours(const struct run *r)
+{
+	const struct sandbox *s = r->s;
+	int keep[] = {r->ctl_fd,         r->caller_pidfd,   s->record.fd,     s->record.dir_fd, s->cg.v2_fd,
+		      s->cg.leaf1_fd,    s->cg.v1_fd[0],    s->cg.v1_fd[1],   s->cg.v1_fd[2],   s->box.root_pidfd};
+
+	keep_only(keep, ARRAY_LEN(keep));
+}
+
 int runner_main(struct sandbox *s, int ctl_fd, int caller_pidfd)
 {
 	struct run r = {.s = s, .ctl_fd = ctl_fd, .caller_pidfd = caller_pidfd};
@@ -114,8 +146,14 @@ int runner_main(struct sandbox *s, int ctl_fd, int caller_pidfd)
 
 	(void)prctl(PR_SET_NAME, "brig-runner", 0, 0, 0);
 	(void)setsid(); /* the terminal's signals are for the caller */
-	end.ret = s->tier->confirm(&s->box, &end.err);
+	end.ret = s->tier->serve(s->starting, &s->box, &end.err);
+	s->weaker |= s->box.weaker << 4;
+	if (end.ret == 0)
+		end.ret = sandbox_refuse_weaker(s, &end.err);
+	sandbox_started(s);
+	keep_ours(&r);
 	if (end.ret == 0) {
+		up.val = s->weaker;
 		(void)report(&r, &up, -1); /* a caller that is gone shows in the loop */
 		(void)record_sweep();
 		watch(&r);

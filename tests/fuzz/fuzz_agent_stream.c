@@ -124,7 +124,7 @@ static void setup(void)
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
 	static uint8_t drained[65536];
-	struct agent a = {.ops = &ops, .leaf_fd = -1, .null_fd = -1, .oom_fd = -1};
+	struct agent a = {.ops = &ops, .leaf_fd = -1, .spent_leaf_fd = -1, .null_fd = -1, .oom_fd = -1};
 	size_t step;
 
 	if (n < 2)

@@ -2,7 +2,6 @@
 #include "base/num.h"
 #include "sys/call.h"
 #include "sys/file.h"
-#include "sys/prefault.h"
 #include "tier/container/setup_priv.h"
 
 #include <errno.h>
@@ -20,15 +19,16 @@
 #include <unistd.h>
 
 /*
- * The set-up child: born by clone3 into every namespace of the sandbox, still with the runner's
- * memory, it builds the root, locks itself in and becomes brig-init by execve, which wipes that
- * memory. Nothing hostile runs before the execve. An error goes back through the status pipe, whose
- * closing by a successful execve is the sign of success.
+ * The set-up child: born by clone3 into every namespace of the sandbox, still in its parent's memory
+ * (which stands still meanwhile), it builds the root, locks itself in and becomes brig-init by execve,
+ * which gives it a memory of its own. Nothing hostile runs before the execve. It leaves why it failed
+ * in the memory it borrows. It must not free or allocate, nor change a variable of its parent's but
+ * those meant for it.
  */
 
 enum { FD_STREAM = 3, FD_LEAF = 4, FD_SAFE = 16 }; /* what brig-init gets; where the rest is kept till then */
 
-static int join_v1(const struct setup *s, char *why, size_t size)
+static int join_v1(const struct tier_start *s, char *why, size_t size)
 {
 	(void)snprintf(why, size, "joining the cgroups");
 	for (uint32_t i = 0; i < s->res->tasks_n; i++)
@@ -39,29 +39,31 @@ static int join_v1(const struct setup *s, char *why, size_t size)
 }
 
 /* Map only the caller, to the image's default user (user_namespaces(7)). */
-static int map_self(const struct setup *s)
+static int map_self(const struct tier_start *s)
 {
 	char line[64];
 	int r = file_put(AT_FDCWD, "/proc/self/setgroups", "deny");
 
 	if (r < 0)
 		return r;
-	(void)snprintf(line, sizeof(line), "%u %u 1", s->plan->uid, s->res->cap_uid);
+	(void)snprintf(line, sizeof(line), "%u %u 1", s->plan.uid, s->res->cap_uid);
 	r = file_put(AT_FDCWD, "/proc/self/uid_map", line);
 	if (r < 0)
 		return r;
-	(void)snprintf(line, sizeof(line), "%u %u 1", s->plan->gid, s->res->cap_gid);
+	(void)snprintf(line, sizeof(line), "%u %u 1", s->plan.gid, s->res->cap_gid);
 	return file_put(AT_FDCWD, "/proc/self/gid_map", line);
 }
 
-static int become_root(const struct setup *s, char *why, size_t size)
+static int become_root(const struct tier_start *s, char *why, size_t size)
 {
 	char byte;
 
 	(void)snprintf(why, size, "mapping user ids");
+	if (write(s->sync[1], &s->outer_pid, sizeof(s->outer_pid)) != (ssize_t)sizeof(s->outer_pid))
+		return -ECANCELED;
 	if (s->map_self)
 		return map_self(s);
-	if (read(s->sync_fd, &byte, 1) != 1)
+	if (read(s->sync[1], &byte, 1) != 1)
 		return -ECANCELED; /* the runner says why */
 	/* plain calls: the C library's would also look for other threads */
 	if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
@@ -71,15 +73,15 @@ static int become_root(const struct setup *s, char *why, size_t size)
 }
 
 /* The image's mounts were inherited; wait until the runner has shifted them to our ids. */
-static int wait_parts(const struct setup *s, char *why, size_t size)
+static int wait_parts(const struct tier_start *s, char *why, size_t size)
 {
 	char byte;
 
 	(void)snprintf(why, size, "waiting for the image's mounts");
-	return s->map_self || read(s->sync_fd, &byte, 1) == 1 ? 0 : -ECANCELED;
+	return s->map_self || read(s->sync[1], &byte, 1) == 1 ? 0 : -ECANCELED;
 }
 
-static int enter_root(const struct setup *s, int root_fd, char *why, size_t size)
+static int enter_root(const struct tier_start *s, int root_fd, char *why, size_t size)
 {
 	_cleanup_close_ int old_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r;
@@ -97,7 +99,7 @@ static int enter_root(const struct setup *s, int root_fd, char *why, size_t size
 }
 
 /* Descriptors of brig-init: 0-2 /dev/null, 3 the stream, 4 the leaf; all others close by execve. */
-static int arrange_fds(const struct setup *s, int leaf_fd, char *why, size_t size)
+static int arrange_fds(const struct tier_start *s, int leaf_fd, char *why, size_t size)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int stream = fcntl(s->res->agent_fd, F_DUPFD_CLOEXEC, FD_SAFE);
@@ -118,18 +120,18 @@ static int arrange_fds(const struct setup *s, int leaf_fd, char *why, size_t siz
  * The leaf as the root of a mount of its own: a way up from it would lead into the host's cgroup
  * tree. (With Landlock nothing can be opened through it anyway; this holds without.)
  */
-static int bind_leaf(const struct setup *s)
+static int bind_leaf(const struct tier_start *s)
 {
-	if (s->res->exec_leaf_fd < 0 || s->leaf_path[0] == '\0')
+	if (s->res->exec_leaf_fd < 0 || s->res->leaf_path == NULL)
 		return s->res->exec_leaf_fd;
-	return sys_open_tree(AT_FDCWD, s->leaf_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	return sys_open_tree(AT_FDCWD, s->res->leaf_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 }
 
 /*
  * Where brig-init is the caller's own file, its processes could write to it through /proc/PID/exe
  * once it no longer runs: execute it through a read-only mount instead.
  */
-static int guard_init(struct setup *s, int root_fd, char *why, size_t size)
+static int guard_init(struct tier_start *s, int root_fd, char *why, size_t size)
 {
 	_cleanup_close_ int tree_fd = -1;
 	int r;
@@ -153,7 +155,7 @@ static int guard_init(struct setup *s, int root_fd, char *why, size_t size)
 	return s->init_fd < 0 ? -errno : 0;
 }
 
-static int setup_all(struct setup *s, char *why, size_t size)
+static int setup_all(struct tier_start *s, char *why, size_t size)
 {
 	_cleanup_close_ int root_fd = -1;
 	int leaf_fd, r;
@@ -196,32 +198,25 @@ static int setup_all(struct setup *s, char *why, size_t size)
 	return r == 0 ? arrange_fds(s, leaf_fd, why, size) : r;
 }
 
-static _Noreturn void fail(int status_fd, int r, const char *why)
+static _Noreturn void fail(struct tier_start *s, int r)
 {
-	struct setup_error e = {.errnum = -r};
-
-	(void)snprintf(e.text, sizeof(e.text), "%s", why);
-	(void)file_write_all(status_fd, &e, sizeof(e));
+	s->failed = -r;
 	_exit(1);
 }
 
-_Noreturn void setup_child(struct setup *s)
+void setup_child(const void *arg)
 {
-	char why[sizeof(((struct setup_error *)0)->text)] = "";
-	char stream_arg[] = "stream=3", leaf_arg[] = "leaf=4";
-	char user_arg[80], caps_arg[32], name[] = "brig-init";
+	/* the one argument of a borrowing child, whose parent handed it its own */
+	struct tier_start *s = *(struct tier_start *const *)arg;
+	char stream_arg[] = "stream=3", leaf_arg[] = "leaf=4", name[] = "brig-init";
+	char user_arg[80], caps_arg[32];
 	char *argv[8], *envp[] = {NULL};
-	int argc = 0, status_fd, r;
+	int argc = 0, r;
 
-	prefault();
-	/* out of the way of the descriptors brig-init gets */
-	status_fd = fcntl(s->status_fd, F_DUPFD_CLOEXEC, FD_SAFE);
-	if (status_fd < 0)
-		fail(s->status_fd, -errno, "status pipe");
-	r = setup_all(s, why, sizeof(why));
+	r = setup_all(s, s->why, sizeof(s->why));
 	if (r < 0)
-		fail(status_fd, r, why);
-	(void)snprintf(user_arg, sizeof(user_arg), "user=%s", s->plan->user);
+		fail(s, r);
+	(void)snprintf(user_arg, sizeof(user_arg), "user=%s", s->plan.user);
 	(void)snprintf(caps_arg, sizeof(caps_arg), "rootcaps=%s",
 		       s->spec->root_caps == ROOT_CAPS_FILES ? "files" : "none");
 	argv[argc++] = name;
@@ -232,8 +227,9 @@ _Noreturn void setup_child(struct setup *s)
 	argv[argc++] = caps_arg;
 	argv[argc] = NULL;
 	(void)umask(022);
-	r = setup_jail(s, why, sizeof(why));
+	r = setup_jail(s, s->why, sizeof(s->why));
 	if (r < 0)
-		fail(status_fd, r, why);
-	fail(status_fd, sys_execveat(s->init_fd, argv, envp), "starting brig-init");
+		fail(s, r);
+	(void)snprintf(s->why, sizeof(s->why), "starting brig-init");
+	fail(s, sys_execveat(s->init_fd, argv, envp));
 }

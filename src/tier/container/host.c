@@ -25,6 +25,8 @@ const struct tier_ops tier_ops_container = {
     .summary = "hardened namespaces, cgroups, seccomp and Landlock on the host kernel",
     .probe = container_probe,
     .validate = validate,
+    .prepare = container_prepare,
     .start = container_start,
-    .confirm = container_confirm,
+    .serve = container_serve,
+    .release = container_release,
 };

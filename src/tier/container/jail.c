@@ -88,7 +88,7 @@ int setup_rlimits(const struct spec *spec, bool count_pids, char *why, size_t si
 	return r;
 }
 
-int setup_jail(const struct setup *s, char *why, size_t size)
+int setup_jail(const struct tier_start *s, char *why, size_t size)
 {
 	const struct sock_fprog prog = {
 	    .len = seccomp_filter_len,

@@ -57,7 +57,7 @@ static int allow_path(int ruleset_fd, const char *path, uint64_t access)
 	return allow(ruleset_fd, fd, access);
 }
 
-int landlock_enter(const struct setup *s, char *why, size_t size)
+int landlock_enter(const struct tier_start *s, char *why, size_t size)
 {
 	int abi = landlock_abi();
 	uint64_t all = ACCESS_V1 | ACCESS_REFER | (abi >= 3 ? ACCESS_TRUNCATE : 0u) |
@@ -75,8 +75,8 @@ int landlock_enter(const struct setup *s, char *why, size_t size)
 		     {"/var/tmp", all},
 		     {"/run", all},
 		     {"/dev/shm", all},
-		     {s->plan->home, all},
-		     {"/root", s->plan->is_host ? all : look},
+		     {s->plan.home, all},
+		     {"/root", s->plan.is_host ? all : look},
 		     {"/dev", dev},
 		     {"/proc", proc}};
 	struct ruleset_attr attr = {.fs = all, .scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL};

@@ -86,7 +86,7 @@ static int overlay_part(int root_fd, const char *dst)
 	return fd < 0 ? fd : mount_at(fd, root_fd, dst);
 }
 
-static int place_part(struct setup *s, int root_fd, struct image_part *p)
+static int place_part(struct tier_start *s, int root_fd, struct image_part *p)
 {
 	int r = 0;
 
@@ -166,13 +166,13 @@ static bool in_image(const struct image_plan *p, const char *path)
 	return false;
 }
 
-static int place_writable(const struct setup *s, int root_fd, const struct writable *w)
+static int place_writable(const struct tier_start *s, int root_fd, const struct writable *w)
 {
 	char own[160];
 	const char *at = w->path;
 	int r;
 
-	if (in_image(s->plan, w->path)) {
+	if (in_image(&s->plan, w->path)) {
 		(void)snprintf(own, sizeof(own), ".brig/%s", w->path);
 		at = own;
 	}
@@ -182,7 +182,7 @@ static int place_writable(const struct setup *s, int root_fd, const struct writa
 	if (fchmodat(root_fd, at, w->mode, 0) < 0)
 		return -errno;
 	if (w->of_user && !s->single_id &&
-	    fchownat(root_fd, at, s->plan->uid, s->plan->gid, AT_SYMLINK_NOFOLLOW) < 0)
+	    fchownat(root_fd, at, s->plan.uid, s->plan.gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (at != w->path)
 		return cover(root_fd, at, w->path, 0);
@@ -195,13 +195,13 @@ static const char *hostname_of(const struct spec *spec)
 	return spec->hostname != NULL ? spec->hostname : "brig";
 }
 
-static int place_etc(const struct setup *s, int root_fd)
+static int place_etc(const struct tier_start *s, int root_fd)
 {
 	static const char *const own[] = {"etc/hosts", "etc/hostname", "etc/resolv.conf"};
 	char from[64];
 	int r;
 
-	if (s->plan->is_host)
+	if (s->plan.is_host)
 		return etc_fill(root_fd, hostname_of(s->spec));
 	/* The image's own /etc, with the three files that speak about this sandbox covered. */
 	r = make_dirs(root_fd, ".brig/made/etc");
@@ -218,7 +218,7 @@ static int place_etc(const struct setup *s, int root_fd)
 }
 
 /* Operators keep their own programs and secrets in /usr/local and /usr/src. */
-static int hide_local(const struct setup *s, int root_fd)
+static int hide_local(const struct tier_start *s, int root_fd)
 {
 	bool writable = s->spec->root == ROOT_OVERLAY;
 	uint64_t ro = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
@@ -236,10 +236,10 @@ static int hide_local(const struct setup *s, int root_fd)
 	return r < 0 ? r : cover(root_fd, "srv", "usr/src", ro);
 }
 
-int setup_root(struct setup *s, int *ret_root_fd, char *why, size_t size)
+int setup_root(struct tier_start *s, int *ret_root_fd, char *why, size_t size)
 {
 	static const char *const mount_points[] = {"proc", "dev", "sys", ".brig", "etc"};
-	struct image_plan *p = s->plan;
+	struct image_plan *p = &s->plan;
 	struct writable w[8];
 	uint32_t n = writables(p, w);
 	_cleanup_close_ int root_fd = -1;

@@ -34,46 +34,45 @@ struct image_plan {
 	char home[128];    /* its home, absolute */
 };
 
-/* Why the set-up failed; travels through the status pipe. */
-struct setup_error {
-	int32_t errnum;
-	char text[220];
-};
-
-struct setup {
+/*
+ * A start under way. The set-up child borrows its parent's memory until execve (vfork semantics: the
+ * parent is stopped meanwhile), so both see one of these; the runner has a copy of it from before.
+ */
+struct tier_start {
 	const struct spec *spec;
 	const struct tier_res *res;
-	struct image_plan *plan;
-	bool single_id;   /* only the caller's id is mapped: no other user exists inside */
-	bool map_self;    /* the child writes its own id maps */
-	int sync_fd;      /* child's end of the socket to the runner */
-	int status_fd;    /* child's end of the status pipe */
-	int init_fd;     /* brig-init as the child will execute it */
-	char leaf_path[560]; /* exec leaf by path, for a child that must bind it itself; empty = use the fd */
+	struct image_plan plan;
+	bool own_parts;  /* the plan's mounts were made by prepare (root); else the child makes its own */
+	bool single_id;  /* only the caller's id is mapped: no other user exists inside */
+	bool map_self;   /* the child writes its own id maps */
+	int sync[2];     /* runner's and child's end of a stream socket */
+	int outer_pid;   /* the child's pid in the host's namespace, set by clone3 before it runs */
+	int init_fd;     /* child: brig-init as it will be executed */
+	int failed;      /* child: 0 or the errno it gave up with, and why */
+	char why[220];
 };
-
 /* ---- image.c: reading the plan. Runner, before clone ---- */
 int must_check image_plan(const struct spec *spec, struct image_plan *ret, struct err *e);
 /* Detached, read-only, nosuid, nodev clone of a host path; -errno. */
 int image_open_part(struct image_part *p);
 
 /* ---- child.c ---- */
-/* Never returns: becomes brig-init, or reports and exits. */
-_Noreturn void setup_child(struct setup *s);
+/* Never returns: becomes brig-init, or notes why not and exits. arg is the struct tier_start. */
+void setup_child(const void *arg);
 
 /* ---- steps of the child; each 0 or -errno, with what failed in *why ---- */
-int must_check setup_root(struct setup *s, int *ret_root_fd, char *why, size_t size);       /* rootfs.c */
+int must_check setup_root(struct tier_start *s, int *ret_root_fd, char *why, size_t size);       /* rootfs.c */
 int must_check setup_devices(int root_fd, char *why, size_t size);                          /* devices.c */
 int must_check setup_proc(int root_fd, char *why, size_t size);                             /* proc.c */
 int must_check setup_loopback(void);                                                        /* net.c */
 int must_check setup_rlimits(const struct spec *spec, bool count_pids, char *why, size_t size); /* jail.c */
 /* Landlock, capabilities, no_new_privs, seccomp, in this order; nothing works as before after it. */
-int must_check setup_jail(const struct setup *s, char *why, size_t size); /* jail.c */
+int must_check setup_jail(const struct tier_start *s, char *why, size_t size); /* jail.c */
 
 /* ---- landlock.c ---- */
 int landlock_abi(void); /* 0 = not there */
 /* Restrict this process and all it starts. 0 also where the kernel has no Landlock with ABI >= 2. */
-int must_check landlock_enter(const struct setup *s, char *why, size_t size);
+int must_check landlock_enter(const struct tier_start *s, char *why, size_t size);
 
 /* Common small steps on the new root. */
 int must_check mount_at(int mount_fd, int dirfd, const char *path);             /* mounts.c */

@@ -1,6 +1,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "sys/call.h"
+#include "sys/clone.h"
 #include "sys/file.h"
 #include "tier/container/setup_priv.h"
 #include "tier/container/start_priv.h"
@@ -8,29 +9,33 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /*
- * The host's half of a start: one clone3 into all namespaces (and the cgroup), then what only the
- * outside can do for the child: write its id maps and hand it the image's mounts, shifted to its ids.
+ * The host's half of a start.
  *
- *   host                                  child
- *   plan, open_tree of each part          -
- *   clone3                                joins v1 cgroups, loopback, host name
- *   id maps, one byte                     waits, becomes uid 0 inside
- *   mount_setattr(IDMAP), one byte        waits, builds the root, devices, /proc, pivots, jail
- *   reads the status pipe (confirm)       execve of brig-init closes it
+ *   parent                         runner                      set-up child
+ *   prepare: plan, mounts          (forked after prepare)
+ *   start: clone3, then stopped    serve: reads the pid        joins v1 cgroups, loopback, host name, sends its pid
+ *                                  id maps, one byte           waits, becomes uid 0 inside
+ *                                  IDMAP of the mounts, byte   waits, builds the root, devices, /proc, pivots, jail
+ *   goes on                                                    execve of brig-init, or why not
  *
- * An ordinary user's child does the middle part itself. Both sides are still ours here.
+ * The child borrows the parent's memory (CLONE_VM, CLONE_VFORK): copying page tables, and the pages
+ * both write afterwards, was a fifth of a start. An ordinary user's child does the middle part itself.
+ * All three are still ours here.
  */
 
 static const uint64_t clone_flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNET |
-				    CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD;
+				    CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD | CLONE_PARENT_SETTID | CLONE_VM |
+				    CLONE_VFORK;
 
 static int open_parts(struct image_plan *plan, struct err *e)
 {
@@ -105,15 +110,15 @@ static int run_idmap_tool(const char *tool, pid_t pid, uint32_t self_in, uint32_
 	return 0;
 }
 
-static int give_maps(const struct setup *s, pid_t pid, struct err *e)
+static int give_maps(const struct tier_start *s, pid_t pid, struct err *e)
 {
 	const struct tier_res *res = s->res;
 	int r;
 
 	if (geteuid() == 0)
 		return write_maps(pid, res->id_base, res->id_count, e);
-	r = run_idmap_tool("newuidmap", pid, s->plan->uid, res->cap_uid, res->sub_uid, e);
-	return r < 0 ? r : run_idmap_tool("newgidmap", pid, s->plan->gid, res->cap_gid, res->sub_gid, e);
+	r = run_idmap_tool("newuidmap", pid, s->plan.uid, res->cap_uid, res->sub_uid, e);
+	return r < 0 ? r : run_idmap_tool("newgidmap", pid, s->plan.gid, res->cap_gid, res->sub_gid, e);
 }
 
 /* Shift the image's mounts to the child's ids. Returns false where the file system cannot. */
@@ -137,112 +142,111 @@ static bool idmap_parts(struct image_plan *plan, pid_t pid)
 	return all;
 }
 
-/* Wait for execve (end of file) or the child's error. */
-int container_confirm(const struct tier_box *box, struct err *e)
+int container_prepare(const struct spec *spec, const struct tier_res *res, struct tier_start **ret, struct err *e)
 {
-	struct setup_error se;
-	int fd = box->status_fd;
-	ssize_t n;
+	struct tier_start *s = malloc(sizeof(*s));
+	int r;
 
-	do
-		n = read(fd, &se, sizeof(se));
-	while (n < 0 && errno == EINTR);
-	if (n == 0)
-		return 0;
-	if (n != (ssize_t)sizeof(se))
-		return err_set(e, ERR_INTERNAL, EIO, "the sandbox's first process died while it was set up");
-	se.text[sizeof(se.text) - 1] = '\0';
-	return err_set(e, ERR_UNSUPPORTED, se.errnum, "%s: %s", se.text, strerror(se.errnum));
-}
-
-/* What the host side does for a living child. One that is gone meanwhile shows in its status. */
-static int serve_child(struct setup *s, pid_t pid, int sync_fd, uint32_t *weaker, struct err *e)
-{
-	int r = 0;
-
-	if (!s->map_self) {
-		r = give_maps(s, pid, e);
-		if (r < 0)
-			return r;
-		(void)!send(sync_fd, "m", 1, MSG_NOSIGNAL);
+	if (s == NULL)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	*s = (struct tier_start){.spec = spec, .res = res, .sync = {-1, -1}, .init_fd = -1};
+	s->single_id = res->id_count == 1;
+	s->map_self = s->single_id && geteuid() != 0;
+	s->own_parts = geteuid() == 0;
+	r = image_plan(spec, &s->plan, e);
+	if (r == 0 && s->own_parts)
+		r = open_parts(&s->plan, e);
+	if (r == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->sync) < 0)
+		r = err_set(e, ERR_INTERNAL, errno, "socketpair: %s", strerror(errno));
+	if (r < 0) {
+		container_release(s);
+		return r;
 	}
-	if (!s->map_self && geteuid() == 0) {
-		if (!idmap_parts(s->plan, pid)) {
-			*weaker |= TIER_NO_IDMAP;
-			if ((s->spec->require & REQ_NEED_IDMAP) != 0)
-				return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-					       "--require idmap: the image's file system has no idmapped mounts");
-		}
-	}
-	if (!s->map_self)
-		(void)!send(sync_fd, "p", 1, MSG_NOSIGNAL);
+	*ret = s;
 	return 0;
 }
 
-int container_start(const struct spec *spec, const struct tier_res *res, struct tier_box *ret, struct err *e)
+void container_release(struct tier_start *s)
 {
-	struct image_plan plan = {.parts = 0};
-	struct setup s = {.spec = spec, .res = res, .plan = &plan, .sync_fd = -1, .status_fd = -1, .init_fd = -1};
-	struct clone_args args = {.flags = clone_flags, .exit_signal = SIGCHLD};
-	int sync[2] = {-1, -1}, status[2] = {-1, -1}, pidfd = -1, r;
-	pid_t pid = -1;
+	if (s == NULL)
+		return;
+	if (s->own_parts)
+		close_parts(&s->plan);
+	for (int i = 0; i < 2; i++)
+		if (s->sync[i] >= 0)
+			(void)close(s->sync[i]);
+	free(s);
+}
 
-	s.single_id = res->id_count == 1;
-	s.map_self = s.single_id && geteuid() != 0;
-	ret->weaker = landlock_abi() < 2 ? TIER_NO_LANDLOCK : 0;
-	if (s.map_self || geteuid() != 0)
-		ret->weaker |= TIER_NO_IDMAP;
-	r = image_plan(spec, &plan, e);
-	if (r == 0 && geteuid() == 0)
-		r = open_parts(&plan, e);
-	if (r < 0)
-		goto out;
-	if (res->leaf_path != NULL)
-		(void)snprintf(s.leaf_path, sizeof(s.leaf_path), "%s", res->leaf_path);
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sync) < 0 || pipe2(status, O_CLOEXEC) < 0) {
-		r = err_set(e, ERR_INTERNAL, errno, "socketpair: %s", strerror(errno));
-		goto out;
-	}
-	s.sync_fd = sync[1];
-	s.status_fd = status[1];
-	args.pidfd = (uint64_t)(uintptr_t)&pidfd;
-	if (res->leaf_fd >= 0) {
+/* The child runs on the upper end of `stack`, below which nothing of the stopped parent lies. */
+static pid_t clone_child(struct tier_start *s, int *ret_pidfd)
+{
+	__attribute__((aligned(16))) char stack[24 * 1024];
+	struct clone_args args = {.flags = clone_flags,
+				  .exit_signal = SIGCHLD,
+				  .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+				  .parent_tid = (uint64_t)(uintptr_t)&s->outer_pid,
+				  .stack = (uint64_t)(uintptr_t)stack,
+				  .stack_size = sizeof(stack)};
+
+	if (s->res->leaf_fd >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
-		args.cgroup = (unsigned)res->leaf_fd;
+		args.cgroup = (unsigned)s->res->leaf_fd;
 	}
-	pid = sys_clone3(&args);
-	if (pid == 0) {
-		(void)close(sync[0]);
-		(void)close(status[0]);
-		setup_child(&s);
-	}
-	if (pid < 0) {
-		r = err_set(e, ERR_UNSUPPORTED, -pid,
-			    "cannot make the namespaces: %s (run 'brig check' to see what this host lacks)",
-			    strerror(-pid));
-		goto out;
-	}
-	(void)close(sync[1]);
-	(void)close(status[1]);
-	sync[1] = status[1] = -1;
-	r = serve_child(&s, pid, sync[0], &ret->weaker, e);
-	if (r < 0) {
+	return sys_clone3_call(&args, setup_child, &s);
+}
+
+int container_start(struct tier_start *s, struct tier_box *ret, struct err *e)
+{
+	_cleanup_close_ int pidfd = -1;
+	struct pollfd p = {.events = POLLIN};
+	pid_t pid = clone_child(s, &pidfd);
+
+	if (pid < 0)
+		return err_set(e, ERR_UNSUPPORTED, -pid,
+			       "cannot make the namespaces: %s (run 'brig check' to see what this host lacks)",
+			       strerror(-pid));
+	p.fd = pidfd;
+	if (s->failed != 0 || poll(&p, 1, 0) != 0) {
 		(void)kill(pid, SIGKILL);
-		(void)waitpid(pid, NULL, 0);
-		(void)close(pidfd);
-		goto out;
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		if (s->failed == 0)
+			return err_set(e, ERR_LOST, EIO, "the sandbox's first process died while it was set up");
+		return err_set(e, ERR_UNSUPPORTED, s->failed, "%s: %s", s->why, strerror(s->failed));
 	}
 	ret->root_pid = pid;
-	ret->root_pidfd = pidfd;
-	ret->status_fd = status[0];
-	status[0] = -1;
-out:
-	close_parts(&plan);
-	for (int i = 0; i < 2; i++) {
-		if (sync[i] >= 0)
-			(void)close(sync[i]);
-		if (status[i] >= 0)
-			(void)close(status[i]);
+	ret->root_pidfd = steal_fd(&pidfd);
+	return 0;
+}
+
+int container_serve(struct tier_start *s, struct tier_box *ret, struct err *e)
+{
+	int32_t pid = -1;
+	int r;
+
+	(void)close(steal_fd(&s->sync[1]));
+	ret->weaker = landlock_abi() < 2 ? TIER_NO_LANDLOCK : 0;
+	if (geteuid() != 0)
+		ret->weaker |= TIER_NO_IDMAP;
+	if (read(s->sync[0], &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
+		return err_set(e, ERR_LOST, EIO, "the sandbox's first process did not come up");
+	ret->root_pid = pid;
+	ret->root_pidfd = sys_pidfd_open(pid);
+	if (ret->root_pidfd < 0)
+		return err_set(e, ERR_LOST, ESRCH, "the sandbox's first process did not stay up");
+	if (s->map_self)
+		return 0;
+	r = give_maps(s, pid, e);
+	if (r < 0)
+		return r;
+	(void)!send(s->sync[0], "m", 1, MSG_NOSIGNAL);
+	if (s->own_parts && !idmap_parts(&s->plan, pid)) {
+		ret->weaker |= TIER_NO_IDMAP;
+		if ((s->spec->require & REQ_NEED_IDMAP) != 0)
+			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+				       "--require idmap: the image's file system has no idmapped mounts");
 	}
-	return r;
+	(void)!send(s->sync[0], "p", 1, MSG_NOSIGNAL);
+	return 0;
 }
