@@ -59,6 +59,11 @@ endif
 
 test:
 	@+env -u MAKEFLAGS -u MAKELEVEL tools/run_tests.py
+# The peers are installed first; BENCH='--samples 101' changes the run.
+bench: all
+	./setup bench
+	$(OUT)/brig bench --markdown $(BENCH) > build/benchmarks.md
+	@mkdir -p docs && mv build/benchmarks.md docs/benchmarks.md
 demo: all
 	@examples/tour.sh
 # Only files named by hand: the tree as a whole is not machine-formatted.
@@ -67,4 +72,4 @@ format:
 cov:
 	@+$(MAKE) --no-print-directory V=cov unit
 	tools/coverage.sh
-.PHONY: programs unit replay agent-test behaviour kill-test vm-test lint fuzz test demo format cov
+.PHONY: programs unit replay agent-test behaviour kill-test vm-test lint fuzz test bench demo format cov

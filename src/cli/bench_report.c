@@ -167,6 +167,22 @@ static void print_goals(const struct bench_result *b, bool md, FILE *f)
 	}
 }
 
+/* Is the same command printed already, for another user? */
+static bool shown_before(const struct bench_result *b, enum bench_row r)
+{
+	for (int i = 0; i < (int)r; i++) {
+		const char *const *x = bench_rows[i].argv, *const *y = bench_rows[r].argv;
+
+		while (*x && *y && strcmp(*x, *y) == 0) {
+			x++;
+			y++;
+		}
+		if (b->rows[i] && !*x && !*y)
+			return true;
+	}
+	return false;
+}
+
 static void print_commands(const struct bench_result *b, bool md, FILE *f)
 {
 	fprintf(f, md ? "\n## Commands and versions\n\nFor the workload `true`. DIR is the folder of this run.\n"
@@ -177,7 +193,7 @@ static void print_commands(const struct bench_result *b, bool md, FILE *f)
 		enum bench_workload w = bench_rows[r].flags & ROW_OUTPUT ? WORK_pipe : WORK_true;
 		struct bench_words o;
 
-		if (place_is_user(bench_rows[r].place) || !b->rows[r] || bench_words(b->site, r, w, 0, true, &o))
+		if (!b->rows[r] || shown_before(b, r) || bench_words(b->site, r, w, 0, true, &o))
 			continue;
 		fprintf(f, "%s%-18s", md ? "" : "  ", bench_rows[r].label);
 		for (const char *const *p = o.v; *p; p++)
