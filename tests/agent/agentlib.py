@@ -85,12 +85,13 @@ class Stream:
 
     def send(self, data):
         """Write all of data as credit allows; stops when the reader is gone."""
-        while data and self.broken is None and self.result is None:
+        data = memoryview(data)
+        while len(data) and self.broken is None and self.result is None:
             if not self.credit:
                 self.wait(lambda s: s.credit or s.broken is not None or s.result is not None)
                 continue
             piece = data[:min(self.credit, 65536)]
-            self.agent.frame(DATA, self.id, IN, piece)
+            self.agent.frame(DATA, self.id, IN, bytes(piece))
             self.credit -= len(piece)
             data = data[len(piece):]
 
