@@ -319,7 +319,7 @@ int pack_in_run(struct worker *w)
 		if (r < 0)
 			return r;
 	}
-	if (r != 1)
-		return worker_fail(w, EPROTO, "the pack stream ends early", NULL);
+	if (r != 1 || !pack_complete(&u.d))
+		return worker_fail(w, EPROTO, "the pack stream does not end where it should", NULL);
 	return set_late_modes(&u);
 }
