@@ -2,6 +2,7 @@
 """The command line: exit codes, results, scripts, environment, secrets, profiles, bad input."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -387,30 +388,58 @@ def bad_profiles_are_refused_with_their_line(m):
 
 
 # ---- C29 ----
-@case
+def in_user_namespace(m, prepare, *flags):
+    """A host that lacks something, made for real: a user namespace with the caller's own id in it, in
+    which `prepare` takes something away before brig starts, without the capabilities made for that."""
+    own = own_build(m)
+    inner = (f"{prepare}\nexec setpriv --inh-caps=-all --ambient-caps=-all "
+             f"\"$0\" run --tier {m.tier} -- sh -c 'echo RAN'")
+    return m.exec(["unshare", "-U", f"--map-user={m.uid}", f"--map-group={m.uid}", "--keep-caps", *flags, "sh", "-c", inner,
+                   os.path.join(own, "brig")], timeout=20)
+
+
+def own_build(m):
+    """A build that belongs to the caller: root's would be nobody's in a user namespace."""
+    own = os.path.join(m.base, "own")
+    if not os.path.isdir(own):
+        shutil.copytree(m.bin, own)
+        m.give_tree(own)
+    return own
+
+
+@case(modes=("user",))
+def c29_user_namespace_works_before_anything_is_taken_away(m):
+    """Positive control of the next two."""
+    done(in_user_namespace(m, ":"), out=b"RAN\n")
+
+
+@case(modes=("user",))
 def c29_no_user_namespaces(m):
-    """A host that gives no user namespaces: named, non-zero, never run weaker. Made for real: a user
-    namespace has its own limit (namespaces(7), max_user_namespaces)."""
-    inner = ("echo 0 > /proc/sys/user/max_user_namespaces && unshare -U true 2>/dev/null && exit 99; "
-             "exec \"$0\" run --tier " + m.tier + " -- sh -c 'echo RAN'")
-    r = m.exec(["unshare", "-Ur", "sh", "-c", inner, m.brig_path], timeout=20)
+    """No user namespaces to be had: named, non-zero, never run weaker."""
+    r = in_user_namespace(m, "echo 0 > /proc/sys/user/max_user_namespaces || exit 99; unshare -U true 2>/dev/null && exit 98")
     eq(r.rc, 125, repr(r))
     ok(b"RAN" not in r.out and b"user namespace" in r.err.lower(), repr(r))
     eq(r.err.count(b"\n"), 1, repr(r))
 
 
-@case
+@case(modes=("user",))
 def c29_overmounted_proc(m):
     """As inside Docker: /proc has mounts on it, so a new one cannot be mounted from a user namespace."""
-    inner = ("mount -t tmpfs none /proc/scsi 2>/dev/null || mount -t tmpfs none /proc/fs || exit 99; "
-             "unshare -Urpf --mount-proc true 2>/dev/null && exit 98; "
-             "exec \"$0\" run --tier " + m.tier + " -- sh -c 'echo RAN'")
-    r = m.exec(["unshare", "-Urmpf", "--mount-proc", "sh", "-c", inner, m.brig_path], timeout=20)
+    r = in_user_namespace(m, "mount -t tmpfs none /proc/scsi 2>/dev/null || mount -t tmpfs none /proc/fs || exit 99; "
+                          "unshare -Urpf --mount-proc true 2>/dev/null && exit 98", "-mpf", "--mount-proc")
     if r.rc in (98, 99):
         raise Skip(f"this host does not refuse it: {r!r}")
     eq(r.rc, 125, repr(r))
-    ok(b"RAN" not in r.out and b"proc" in r.err.lower(), repr(r))
+    ok(b"RAN" not in r.out and b"/proc" in r.err.lower(), repr(r))
     eq(r.err.count(b"\n"), 1, repr(r))
+
+
+@case(modes=("root",))
+def root_of_a_user_namespace_only(m):
+    """Root in a rootless container is nobody special: it runs as an ordinary user does, or it is told why not."""
+    own = own_build(m)
+    r = m.exec(["unshare", "-Ur", os.path.join(own, "brig"), "run", "--tier", m.tier, "--", "echo", "x"])
+    ok(r.rc == 0 and r.out == b"x\n" or r.rc == 125 and b"namespace" in r.err and r.err.count(b"\n") == 1, repr(r))
 
 
 @case

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Writable places, limits of the disk, odd names and sparse files (C18, C19), image host."""
+import json
 import os
 import sys
 
@@ -179,8 +180,12 @@ def files_belong_to_root_inside(m):
     if m.name == "root":
         eq(bad, [], "owners")
     else:
-        # One id only is mapped: the host's files belong to nobody inside, and it is said.
-        ok(all(x.startswith(("root:root", "nobody:nogroup")) for x in r.out.decode().splitlines()), f"{r!r}")
+        # One id only is mapped: the host's files belong to nobody inside, the made ones (read-only) to the
+        # only id there is; and it is said.
+        ok(all(x.startswith(("user:user ", "nobody:nogroup ")) for x in r.out.decode().splitlines()), f"{r!r}")
+        ok("nobody:nogroup /usr/bin/env" in r.out.decode().splitlines(), f"{r!r}")
+        ok(any("nobody" in str(w) or "idmap" in str(w) for w in json.loads(m.run("--json", "--", "true").out)["weaker"]),
+           "not said")
 
 
 @case
@@ -207,7 +212,7 @@ def overlay_root_is_writable_and_gone_afterwards(m):
 def overlay_counts_against_the_disk(m):
     if m.name == "user":
         return
-    r = done(m.py(filler("/usr/lib", "/workspace"), "--root", "overlay", "--user", "root", "--disk", "40M",
+    r = done(m.py(filler("/usr/lib", "/tmp"), "--root", "overlay", "--user", "root", "--disk", "40M",
                   "--memory", "128M"))
     why, mib = map(int, r.out.split())
     eq(why, 28, "errno")

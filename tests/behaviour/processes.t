@@ -38,7 +38,7 @@ def missing_limits_are_said_and_refused_on_request(m):
         ok(not any("limit" in str(w) for w in weaker), f"weaker {weaker!r}")
         return
     eq(r.rc, 125, repr(r))
-    ok(b"limits" in r.err and r.err.count(b"\n") == 1, f"one line naming it: {r!r}")
+    ok(b"limit" in r.err and r.err.count(b"\n") == 1, f"one line naming it: {r!r}")
     ok(weaker, "nothing said about missing limits")
 
 

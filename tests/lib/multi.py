@@ -50,7 +50,7 @@ class Multi:
         self.raw = b""
         self.events = []
         self.out = {}  # id -> {chan: bytes}
-        self.next = 1
+        self.next = 2  # leaf 1 was made with the sandbox
 
     def __enter__(self):
         self.send("start", tier=TIER, **self.start)
