@@ -1,6 +1,6 @@
 /*
  * `brig check`: what this host offers each tier, what is missing and how to get it.
- * Everything comes from the tiers' own probes; exit 0 when every tier asked for can start, 1 when one
+ * Everything comes from the tiers' own probes and that of the limits; exit 0 when every tier asked for can start, 1 when one
  * cannot.
  */
 #include "base/num.h"
@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/say.h"
+#include "spawn/host_report.h"
 #include "tier/tier.h"
 
 #include <errno.h>
@@ -102,6 +103,7 @@ static int check_tiers(const char *only, bool json)
 		if (only != NULL && strcmp(only, t->name) != 0)
 			continue;
 		t->probe(&report);
+		host_report_limits(&report);
 		ready = ready && can_start(&report);
 		if (json)
 			(void)json_array_append_new(all, report_json(t, &report));

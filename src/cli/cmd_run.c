@@ -185,8 +185,6 @@ static int run_run(int argc, char **argv)
 		outcome_decide(&o);
 		report(&p, &o);
 	} else {
-		if (a.on[RUN_VERBOSE])
-			outcome_say_weaker(&a);
 		start(&p, &o);
 	}
 	if (p.result_fd >= 0)

@@ -534,14 +534,16 @@ int launch_run(struct launch *l, struct err *e)
 	if (ret == 0)
 		ret = runner_wait(r.runner, &l->end, &end);
 	if (ret < 0 && end.kind != ERR_NONE) {
-		*e = end;
 		if (l->have_result || l->stopped_by != 0)
 			ret = 0; /* it ran; its result counts more than trouble while ending */
+		else
+			*e = end;
 	} else if (ret == 0 && r.fault.kind != ERR_NONE) {
 		*e = r.fault;
 		ret = r.fault.errnum > 0 ? -r.fault.errnum : -EINVAL;
 	}
 	l->lost = ret == 0 && !l->have_result && !l->end.timed_out && l->stopped_by == 0;
+	l->weaker = runner_weaker(r.runner);
 	launch_files_stop(l->files);
 	session_free(r.session);
 	runner_free(r.runner);

@@ -27,6 +27,7 @@ struct launch {
 	bool have_result;            /* the command ended, or could not be run: see `result` */
 	struct stream_result result;
 	struct runner_end end;
+	uint32_t weaker;             /* enum runner_weaker: what did not hold */
 	int stopped_by;              /* signal that made brig end the sandbox, 0 = none */
 	struct err copy_fault;       /* copying out failed; the result above counts all the same */
 	bool lost;                   /* the sandbox went away without a result and without a reason */

@@ -10,7 +10,6 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/say.h"
-#include "tier/tier.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -105,6 +104,35 @@ void outcome_decide(struct run_outcome *o)
 	}
 }
 
+/* ---- which walls do not hold ---- */
+
+static const struct {
+	enum runner_weaker bit;
+	const char *what;
+} walls[] = {
+    {WEAKER_MEMORY, "memory limit"}, {WEAKER_CPU, "cpu limit"}, {WEAKER_PIDS, "process limit"},
+    {WEAKER_KILL, "kill"},           {WEAKER_IDMAP, "idmap"},   {WEAKER_LANDLOCK, "landlock"},
+};
+
+static void say_weaker(const struct launch *l)
+{
+	for (size_t i = 0; i < ARRAY_LEN(walls); i++)
+		if ((l->weaker & walls[i].bit) != 0)
+			say("note: %s", runner_weaker_text(walls[i].bit));
+}
+
+static json_t *weaker_json(const struct launch *l)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; l != NULL && i < ARRAY_LEN(walls); i++)
+		if ((l->weaker & walls[i].bit) != 0)
+			(void)json_array_append_new(
+			    list, json_pack("{s:s, s:s}", "what", walls[i].what, "text",
+					    runner_weaker_text(walls[i].bit)));
+	return list;
+}
+
 void outcome_say(const struct run_outcome *o)
 {
 	bool quiet = o->args->on[RUN_QUIET];
@@ -115,6 +143,8 @@ void outcome_say(const struct run_outcome *o)
 		(void)say_err(&o->fault);
 	if (quiet || o->launch == NULL)
 		return;
+	if (o->args->on[RUN_VERBOSE])
+		say_weaker(o->launch);
 	if (o->timed_out)
 		say("time limit (%s) reached: the sandbox was ended",
 		    units_duration_text(s->timeout_ms, t));
@@ -131,42 +161,6 @@ void outcome_say(const struct run_outcome *o)
 		say("the sandbox's runner died; what it held was removed");
 }
 
-/* ---- which walls do not hold ---- */
-
-static void probe(const struct run_args *a, struct tier_report *ret)
-{
-	const struct tier_ops *t = a->spec.tier != NULL ? tier_by_name(a->spec.tier) : NULL;
-
-	ret->n = 0;
-	if (t != NULL)
-		t->probe(ret);
-}
-
-void outcome_say_weaker(const struct run_args *a)
-{
-	struct tier_report report;
-
-	probe(a, &report);
-	for (uint32_t i = 0; i < report.n; i++)
-		if (report.f[i].level == FINDING_WEAKER)
-			say("note: %s: %s%s%s", report.f[i].what, report.f[i].state,
-			    report.f[i].fix[0] != '\0' ? "; to fix: " : "", report.f[i].fix);
-}
-
-static json_t *weaker_json(const struct run_args *a)
-{
-	json_t *list = json_array();
-	struct tier_report report;
-
-	probe(a, &report);
-	for (uint32_t i = 0; i < report.n; i++)
-		if (report.f[i].level == FINDING_WEAKER)
-			(void)json_array_append_new(
-			    list, json_pack("{s:s, s:s, s:s}", "what", report.f[i].what, "state",
-					    report.f[i].state, "fix", report.f[i].fix));
-	return list;
-}
-
 /* ---- JSON ---- */
 
 static json_t *number_or_null(uint64_t v) { return v != 0 ? json_integer((json_int_t)v) : json_null(); }
@@ -179,12 +173,17 @@ static json_t *fault_json(const struct err *e)
 			 json_stringn_nocheck(e->msg, strlen(e->msg)));
 }
 
-static json_t *limits_json(const struct spec *s)
+/* Only what really holds: a limit the host cannot enforce is null. */
+static json_t *limits_json(const struct spec *s, uint32_t weaker)
 {
-	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:o}", "memory", number_or_null(s->memory),
-			 "disk", (json_int_t)s->disk, "inodes", (json_int_t)s->inodes, "cpus",
-			 s->cpu_milli != 0 ? json_real(s->cpu_milli / 1000.0) : json_null(), "pids",
-			 number_or_null(s->pids), "timeout_ms", number_or_null(s->timeout_ms));
+	bool cpus = s->cpu_milli != 0 && (weaker & WEAKER_CPU) == 0;
+
+	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:o}", "memory",
+			 number_or_null((weaker & WEAKER_MEMORY) != 0 ? 0 : s->memory), "disk",
+			 (json_int_t)s->disk, "inodes", (json_int_t)s->inodes, "cpus",
+			 cpus ? json_real(s->cpu_milli / 1000.0) : json_null(), "pids",
+			 number_or_null((weaker & WEAKER_PIDS) != 0 ? 0 : s->pids), "timeout_ms",
+			 number_or_null(s->timeout_ms));
 }
 
 static void put_output(json_t *top, const char *name, const struct outlet *o)
@@ -241,7 +240,7 @@ static json_t *outcome_object(const struct run_outcome *o)
 			 o->timed_out, "oom", o->oom, "oom_kills",
 			 l != NULL ? (int)l->end.oom_kills : 0, "lost",
 			 o->lost || (l != NULL && l->end.lost), "fault", fault_json(&o->fault),
-			 "limits", limits_json(s), "weaker", weaker_json(o->args));
+			 "limits", limits_json(s, l != NULL ? l->weaker : 0), "weaker", weaker_json(l));
 }
 
 int outcome_json(const struct run_outcome *o, bool with_output, int fd)

@@ -19,5 +19,3 @@ void outcome_decide(struct run_outcome *o);
 void outcome_say(const struct run_outcome *o);
 /* Write the JSON object to fd, with the captured output when with_output. 0, -errno. */
 int must_check outcome_json(const struct run_outcome *o, bool with_output, int fd);
-/* Say which limits and walls do not hold on this host (--verbose). */
-void outcome_say_weaker(const struct run_args *a);
