@@ -15,8 +15,10 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -130,7 +132,25 @@ static struct clone_args *clone_args(int leaf_fd)
 	return args;
 }
 
-static void exec_now(const void *arg) { child_exec(arg); }
+/*
+ * Starting a process in a cgroup takes write access to it. Where the sandbox's root could not be made
+ * its owner (an ordinary caller with subordinate ids), it is the caller's, whose id is another one inside.
+ */
+static void act_as_owner_of(int leaf_fd)
+{
+	struct stat st;
+
+	if (leaf_fd >= 0 && fstatat(leaf_fd, "cgroup.procs", &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != geteuid())
+		(void)setfsuid(st.st_uid); /* fails to, as the clone then does, when the id is not known inside */
+}
+
+static void act_as_self(void) { (void)setfsuid(geteuid()); }
+
+static void exec_now(const void *arg)
+{
+	act_as_self();
+	child_exec(arg);
+}
 
 /*
  * The first command of a sandbox that has no other process yet: it borrows PID 1's memory until its
@@ -160,6 +180,7 @@ static pid_t copy_child(const struct child *c, const struct job *j, int leaf_fd)
 	pid = (pid_t)(args != NULL ? syscall(SYS_clone3, args, sizeof(*args)) : syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
 	if (pid == 0) {
 		prefault();
+		act_as_self();
 		if (j->kind != REQ_EXEC)
 			child_work(c);
 		else if (j->guarded)
@@ -185,7 +206,10 @@ static void fork_child(struct agent *a, struct job *j, const struct child *c, in
 
 	oom_score(a, OOM_SCORE_TEXT);
 	a->had_child = true;
+	act_as_owner_of(leaf_fd);
 	pid = alone ? borrow_child(c, leaf_fd) : copy_child(c, j, leaf_fd);
+	if (leaf_fd >= 0)
+		act_as_self();
 	if (pid < 0) {
 		oom_score(a, a->oom_score);
 		j->guarded = false;
