@@ -70,7 +70,7 @@ struct bench_words {
 	char scratch[3][256];
 };
 int must_check bench_words(const struct bench_site *s, enum bench_row r, enum bench_workload w,
-			   uint32_t n, bool show, struct bench_words *ret);
+			   uint32_t n, bool show, struct bench_words *o);
 
 /* One order to a spawner, and what came of it. */
 enum bench_kind { KIND_SAMPLE, KIND_BURST, KIND_HOLD, KIND_RELEASE, KIND_VERSION };

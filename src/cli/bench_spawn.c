@@ -172,7 +172,7 @@ static int start(const struct bench_site *site, const struct bench_order *o, uin
 	enum bench_place place = bench_rows[o->row].place;
 	_cleanup_close_ int far = -1;
 	struct bench_words w;
-	struct environment env;
+	struct environment env = {.home = ""};
 	int r;
 
 	ret->pid = -1;

@@ -40,6 +40,11 @@ int require_parse(const char *word, size_t len, uint32_t *ret, struct err *e)
 #include "core/require.def"
 #undef REQUIRE
 	};
+	static const char names[] =
+#define REQUIRE(id, bit, name, text) " " name
+#include "core/require.def"
+#undef REQUIRE
+	    ;
 	char copy[SUGGEST_LEN_MAX + 1], q[QUOTE_MAX];
 	struct suggest s = SUGGEST(copy);
 
@@ -57,11 +62,7 @@ int require_parse(const char *word, size_t len, uint32_t *ret, struct err *e)
 	if (s.best != NULL)
 		return err_set(e, ERR_INVALID, EINVAL, "unknown word %s: did you mean '%s'?",
 			       quote_n(word, len, q), s.best);
-	return err_set(e, ERR_INVALID, EINVAL, "unknown word %s: it takes"
-#define REQUIRE(id, bit, name, text) " " name
-#include "core/require.def"
-#undef REQUIRE
-		       , quote_n(word, len, q));
+	return err_set(e, ERR_INVALID, EINVAL, "unknown word %s: it takes%s", quote_n(word, len, q), names);
 }
 
 const char *root_mode_name(enum root_mode m) { return m == ROOT_OVERLAY ? "overlay" : "readonly"; }

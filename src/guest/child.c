@@ -209,9 +209,13 @@ static char **make_env(const struct ask *q, const struct user *u)
 	if (env == NULL)
 		fail(ENOMEM, "environment", NULL);
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-		if (has_env(env, all[i].name) || all[i].value[0] == '\0')
+		size_t k = strlen(all[i].name), m = strlen(all[i].value);
+
+		if (m == 0 || has_env(env, all[i].name) || k + 1 + m >= sizeof(made[i]))
 			continue;
-		(void)stpcpy(stpcpy(stpcpy(made[i], all[i].name), "="), all[i].value);
+		memcpy(made[i], all[i].name, k);
+		made[i][k] = '=';
+		memcpy(made[i] + k + 1, all[i].value, m + 1);
 		env[n++] = made[i];
 		env[n] = NULL;
 	}

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -66,7 +67,7 @@ static int emit(struct watch *s, enum watch_event kind, const char *name, const 
 	int r;
 
 	s->last_kind = kind;
-	(void)stpncpy(s->last, name, sizeof(s->last) - 1);
+	(void)snprintf(s->last, sizeof(s->last), "%s", name);
 	buf_init(&b, MSG_RECORD_MAX);
 	msg_u64(&rec, F_EVENT, kind);
 	msg_str(&rec, F_NAME, name);
@@ -215,10 +216,7 @@ static int add_folder(struct watch *s, const char *path, bool report, int depth)
 	if (fd < 0)
 		return 0; /* gone, or not ours to read */
 	/* by descriptor, so that a folder swapped for a link is not followed */
-	(void)stpcpy(proc, "/proc/self/fd/");
-	for (int v = fd, n = (v > 99) + (v > 9) + 1, i = n; i > 0; i--, v /= 10)
-		proc[14 + i - 1] = (char)('0' + v % 10);
-	proc[14 + (fd > 99) + (fd > 9) + 1] = '\0';
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	wd = inotify_add_watch(s->fd, proc, mask | IN_ONLYDIR);
 	if (wd >= 0 && by_wd(s, wd) != NULL) { /* met twice: listed and reported */
 		(void)close(fd);
@@ -259,7 +257,7 @@ static void move_places(struct watch *s, const char *from, const char *to)
 		}
 		if (strlen(to) + strlen(p->path + n) >= sizeof(full))
 			continue;
-		(void)stpcpy(stpcpy(full, to), p->path + n);
+		(void)snprintf(full, sizeof(full), "%s%s", to, p->path + n);
 		copy = strdup(full);
 		if (copy == NULL)
 			continue;
