@@ -147,7 +147,7 @@ static int find_unit(const char *s, size_t *len)
 
 int units_duration(const char *s, uint64_t *ret, struct err *e)
 {
-	uint64_t sum = 0, v;
+	uint64_t sum = 0, v, part;
 	size_t at = 0, len;
 	bool fraction;
 	int last = -1;
@@ -170,11 +170,11 @@ int units_duration(const char *s, uint64_t *ret, struct err *e)
 		last = unit;
 		if (fraction && s[at] != '\0')
 			return bad_at(s, at, "nothing after a part with a point", e);
-		if (!mul_u64(v, time_units[unit].ms, &v))
-			return too_large(e);
-		if (v % 1000 != 0)
+		part = v % 1000 * time_units[unit].ms; /* thousandths of a unit: small */
+		if (part % 1000 != 0)
 			return err_set(e, ERR_INVALID, EINVAL, "finer than a millisecond");
-		if (!add_u64(sum, v / 1000, &sum))
+		if (!mul_u64(v / 1000, time_units[unit].ms, &v) || !add_u64(v, part / 1000, &v) ||
+		    !add_u64(sum, v, &sum))
 			return too_large(e);
 	} while (s[at] != '\0');
 	*ret = sum;
