@@ -523,7 +523,6 @@ static int drive(struct launch_run *r, struct err *e)
 int launch_run(struct launch *l, struct err *e)
 {
 	struct launch_run r = {.l = l, .signal_fd = -1, .tty = {.fd = -1}, .fault = ERR_INIT};
-	struct err end = ERR_INIT;
 	int ret;
 
 	inlet_init(&r.in);
@@ -532,13 +531,8 @@ int launch_run(struct launch *l, struct err *e)
 		return ret;
 	ret = drive(&r, e);
 	if (ret == 0)
-		ret = runner_wait(r.runner, &l->end, &end);
-	if (ret < 0 && end.kind != ERR_NONE) {
-		if (l->have_result || l->stopped_by != 0)
-			ret = 0; /* it ran; its result counts more than trouble while ending */
-		else
-			*e = end;
-	} else if (ret == 0 && r.fault.kind != ERR_NONE) {
+		runner_wait(r.runner, &l->end);
+	if (ret == 0 && r.fault.kind != ERR_NONE) {
 		*e = r.fault;
 		ret = r.fault.errnum > 0 ? -r.fault.errnum : -EINVAL;
 	}

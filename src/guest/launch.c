@@ -7,7 +7,6 @@
 #include "guest/sweep.h"
 #include "guest/worker.h"
 #include "sys/clone.h"
-#include "sys/prefault.h"
 #include "wire/agent_abi.h"
 
 #include <errno.h>
@@ -179,7 +178,6 @@ static pid_t copy_child(const struct child *c, const struct job *j, int leaf_fd)
 		return -ENOMEM;
 	pid = (pid_t)(args != NULL ? syscall(SYS_clone3, args, sizeof(*args)) : syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
 	if (pid == 0) {
-		prefault();
 		act_as_self();
 		if (j->kind != REQ_EXEC)
 			child_work(c);

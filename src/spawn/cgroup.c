@@ -242,8 +242,8 @@ static int v2_limits(struct cgset *c, const struct spec *spec, struct err *e)
 		if (r == -ENOENT)
 			c->weaker |= want[i].bit; /* no swap file to forbid is no weakness */
 		else if (r < 0)
-			return err_set(e, ERR_INTERNAL, -r, "cgroup %s/%s: cannot set %s", c->v2_path,
-				       want[i].file, want[i].value);
+			return err_set(e, ERR_INTERNAL, -r, "cgroup %s/%s: cannot set %s: %s", c->v2_path,
+				       want[i].file, want[i].value, strerror(-r));
 	}
 	return 0;
 }
@@ -254,7 +254,7 @@ static int v1_one(struct cgset *c, enum cg_v1 k, const char *file, const char *v
 
 	if (r == 0 || (r == -ENOENT && strcmp(file, "memory.memsw.limit_in_bytes") == 0))
 		return 0;
-	return err_set(e, ERR_INTERNAL, -r, "cgroup %s/%s: cannot set %s", c->v1_path[k], file, value);
+	return err_set(e, ERR_INTERNAL, -r, "cgroup %s/%s: cannot set %s: %s", c->v1_path[k], file, value, strerror(-r));
 }
 
 static int v1_limit(struct cgset *c, enum cg_v1 k, const struct spec *s, struct err *e)
@@ -324,17 +324,17 @@ static int v1_make(struct cgset *c, enum cg_v1 k, const struct spec *spec, struc
 	if (r < 0) {
 		c->v1_path[k][0] = '\0';
 		c->weaker |= v1_bit[k];
-		return not_ours(r) ? 0 : err_set(e, ERR_INTERNAL, -r, "cannot make a cgroup below %s", v1_dir[k]);
+		return not_ours(r) ? 0 : err_set(e, ERR_INTERNAL, -r, "cannot make a cgroup below %s: %s", v1_dir[k], strerror(-r));
 	}
 	c->v1_fd[k] = open(c->v1_path[k], O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (c->v1_fd[k] < 0)
-		return err_set(e, ERR_INTERNAL, errno, "cgroup %s", c->v1_path[k]);
+		return err_set(e, ERR_INTERNAL, errno, "cgroup %s: %s", c->v1_path[k], strerror(errno));
 	r = v1_limit(c, k, spec, e);
 	if (r < 0)
 		return r;
 	c->v1_tasks_fd[k] = openat(c->v1_fd[k], "tasks", O_WRONLY | O_CLOEXEC);
 	if (c->v1_tasks_fd[k] < 0)
-		return err_set(e, ERR_INTERNAL, errno, "cgroup %s/tasks", c->v1_path[k]);
+		return err_set(e, ERR_INTERNAL, errno, "cgroup %s/tasks: %s", c->v1_path[k], strerror(errno));
 	return 0;
 }
 
@@ -345,17 +345,17 @@ static int v2_make(struct cgset *c, uid_t owner, struct err *e)
 	if (r < 0) {
 		c->v2_path[0] = '\0';
 		c->weaker |= CG_NO_KILL;
-		return not_ours(r) ? 0 : err_set(e, ERR_INTERNAL, -r, "cannot make a cgroup below %s", c->v2_base);
+		return not_ours(r) ? 0 : err_set(e, ERR_INTERNAL, -r, "cannot make a cgroup below %s: %s", c->v2_base, strerror(-r));
 	}
 	c->v2_fd = open(c->v2_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (c->v2_fd < 0)
-		return err_set(e, ERR_INTERNAL, errno, "cgroup %s", c->v2_path);
+		return err_set(e, ERR_INTERNAL, errno, "cgroup %s: %s", c->v2_path, strerror(errno));
 	if (faccessat(c->v2_fd, "cgroup.kill", F_OK, 0) < 0)
 		c->weaker |= CG_NO_KILL;
 	r = give_procs(c->v2_fd, owner);
 	if (r == 0)
 		r = cgset_leaf(c, 1, owner, &c->leaf1_fd);
-	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "cgroup %s", c->v2_path) : 0;
+	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "cgroup %s: %s", c->v2_path, strerror(-r)) : 0;
 }
 
 int cgset_make(struct cgset *c, const struct spec *spec, uid_t owner, struct err *e)

@@ -1,6 +1,5 @@
 #pragma once
 /* Messages between a sandbox's caller and its runner: fixed size, one per SOCK_SEQPACKET record. */
-#include "base/err.h"
 #include "spawn/sandbox_priv.h"
 
 #include <stdint.h>
@@ -20,11 +19,10 @@ enum ctl_kind { CTL_REPLY = 1, CTL_UP = 2, CTL_END = 3 };
 
 struct ctl_report {
 	uint32_t kind;   /* enum ctl_kind */
-	int32_t ret;     /* REPLY: 0 or -errno. END: 0, or the start failed with err */
-	uint32_t val;    /* REPLY: a number. UP: enum runner_weaker */
+	int32_t ret;     /* REPLY: 0 or -errno */
+	uint32_t val;    /* REPLY: a number */
 	uint32_t zero;
 	struct runner_end end; /* END */
-	struct err err;        /* END with ret < 0 */
 };
 
 /* The forked runner's life: holds *s until its end. Its return value is its exit status. */

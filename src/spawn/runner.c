@@ -7,7 +7,6 @@
 #include "spawn/record.h"
 #include "sys/call.h"
 #include "sys/file.h"
-#include "sys/prefault.h"
 #include "tier/tier.h"
 
 #include <errno.h>
@@ -24,8 +23,7 @@
 #include <unistd.h>
 
 /*
- * The caller's side: it starts the sandbox, forks the runner (runner_main.c) while the sandbox's first
- * process sets itself up, keeps the host end of the agent's stream and a control socket, and takes over
+ * The caller's side: it starts the sandbox, forks the runner (runner_main.c) while the agent comes up, keeps the host end of the agent's stream and a control socket, and takes over
  * the cleaning up should the runner be killed. The first process is the caller's child.
  */
 
@@ -34,9 +32,7 @@ struct runner {
 	pid_t pid;
 	int ctl_fd, agent_fd;
 	enum runner_state state;
-	int end_ret;
 	struct runner_end end;
-	struct err end_err;
 	bool lost; /* the runner died before its report */
 	bool left; /* runner_finish: the runner ends by itself */
 };
@@ -146,8 +142,6 @@ static int wanted_subids(const struct spec *s, uint32_t *ret_uid, uint32_t *ret_
 
 /* ---- start ---- */
 
-static int take(struct runner *r, int flags, struct ctl_report *ret, int *ret_fd);
-
 /* What a command line or a daemon may have handlers for, or ignore. */
 static const int callers_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGWINCH, SIGUSR1, SIGUSR2};
 
@@ -157,7 +151,6 @@ static _Noreturn void runner_child(struct runner *r, int agent_far, int ctl_fd, 
 	sigset_t none;
 	int null_fd;
 
-	prefault();
 	/* the agent must see the end of its stream when the caller is gone */
 	(void)close(r->agent_fd);
 	(void)close(agent_far);
@@ -214,26 +207,6 @@ static void reap_root(struct runner *r)
 				(uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
 }
 
-/* The start failed: the runner, if there is one, removes everything and may know better why. */
-static void fail_start(struct runner *r, struct err *e)
-{
-	struct ctl_report m;
-
-	if (r->pid <= 0) {
-		end_here(r);
-		return;
-	}
-	while (r->state != RUNNER_ENDED && take(r, 0, &m, NULL) != -EPIPE)
-		;
-	while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	r->pid = -1;
-	if (r->lost)
-		end_here(r);
-	else if (r->end_ret < 0 && r->end_err.kind != ERR_LOST && e != NULL)
-		*e = r->end_err;
-}
-
 static int start_with(struct runner *r, const struct sandbox_need *base, struct err *e)
 {
 	_cleanup_close_ int ctl_far = -1, agent_far = -1;
@@ -251,17 +224,15 @@ static int start_with(struct runner *r, const struct sandbox_need *base, struct 
 	if (fcntl(r->agent_fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
 	need.agent_fd = agent_far;
-	rc = sandbox_prepare(&r->s, &need, e);
+	rc = sandbox_start(&r->s, &need, e);
 	if (rc < 0)
 		return rc;
+	/* the agent is on its way: now there is time for a fork */
 	rc = fork_runner(r, agent_far, ctl_far, e);
-	if (rc == 0) {
-		(void)close(steal_fd(&ctl_far)); /* the runner's death shows by the end of this socket */
-		rc = r->s.tier->start(r->s.starting, &r->s.box, e);
+	if (rc < 0) {
+		end_here(r);
+		reap_root(r);
 	}
-	sandbox_started(&r->s);
-	if (rc < 0)
-		fail_start(r, e);
 	return rc;
 }
 
@@ -344,13 +315,10 @@ static int take(struct runner *r, int flags, struct ctl_report *ret, int *ret_fd
 		return 1;
 	case CTL_UP:
 		r->state = RUNNER_UP;
-		r->s.weaker = ret->val;
 		return 0;
 	case CTL_END:
 		r->state = RUNNER_ENDED;
-		r->end_ret = ret->ret;
 		r->end = ret->end;
-		r->end_err = ret->err;
 		return 0;
 	}
 	return 0;
@@ -437,7 +405,7 @@ void runner_finish(struct runner *r)
 	r->state = RUNNER_ENDED;
 }
 
-int runner_wait(struct runner *r, struct runner_end *ret, struct err *e)
+void runner_wait(struct runner *r, struct runner_end *ret)
 {
 	struct ctl_report m;
 
@@ -454,9 +422,6 @@ int runner_wait(struct runner *r, struct runner_end *ret, struct err *e)
 		reap_root(r);
 	}
 	*ret = r->end;
-	if (r->end_ret < 0 && e != NULL)
-		*e = r->end_err;
-	return r->end_ret;
 }
 
 void runner_free(struct runner *r)
@@ -466,8 +431,7 @@ void runner_free(struct runner *r)
 	if (r == NULL)
 		return;
 	runner_kill(r);
-	if (runner_wait(r, &end, NULL) < 0)
-		r->end_ret = 0; /* it was never up: nothing more to do */
+	runner_wait(r, &end);
 	if (r->agent_fd >= 0)
 		(void)close(r->agent_fd);
 	if (r->ctl_fd >= 0)

@@ -48,7 +48,7 @@ enum runner_state { RUNNER_STARTING, RUNNER_UP, RUNNER_ENDED };
 /* Take in what the runner reported, without blocking. */
 enum runner_state runner_handle(struct runner *r);
 
-/* Limits and walls that do not hold for this sandbox. Known once it is up. */
+/* Limits and walls that do not hold for this sandbox. */
 enum runner_weaker {
 	WEAKER_MEMORY = 1u << 0,   /* no memory limit */
 	WEAKER_CPU = 1u << 1,      /* no cpu limit */
@@ -81,10 +81,9 @@ void runner_kill(struct runner *r);
 void runner_finish(struct runner *r);
 /*
  * Wait until the sandbox has ended and everything of it is removed (order it with runner_kill or by
- * ending the agent). If the start failed: the runner's error. If the runner was lost: cleans up,
- * returns 0 with ret->lost.
+ * ending the agent). If the runner was lost: cleans up here, ret->lost.
  */
-int must_check runner_wait(struct runner *r, struct runner_end *ret, struct err *e);
+void runner_wait(struct runner *r, struct runner_end *ret);
 void runner_free(struct runner *r); /* kills and waits if needed; accepts NULL */
 
 /* Remove what dead runners left (cgroups, records). Returns how many sandboxes were swept. */

@@ -142,22 +142,14 @@ static void keep_ours(const struct run *r)
 int runner_main(struct sandbox *s, int ctl_fd, int caller_pidfd)
 {
 	struct run r = {.s = s, .ctl_fd = ctl_fd, .caller_pidfd = caller_pidfd};
-	struct ctl_report up = {.kind = CTL_UP}, end = {.kind = CTL_END, .err = ERR_INIT};
+	struct ctl_report up = {.kind = CTL_UP}, end = {.kind = CTL_END};
 
 	(void)prctl(PR_SET_NAME, "brig-runner", 0, 0, 0);
 	(void)setsid(); /* the terminal's signals are for the caller */
-	end.ret = s->tier->serve(s->starting, &s->box, &end.err);
-	s->weaker |= s->box.weaker << 4;
-	if (end.ret == 0)
-		end.ret = sandbox_refuse_weaker(s, &end.err);
-	sandbox_started(s);
 	keep_ours(&r);
-	if (end.ret == 0) {
-		up.val = s->weaker;
-		(void)report(&r, &up, -1); /* a caller that is gone shows in the loop */
-		(void)record_sweep();
-		watch(&r);
-	}
+	(void)report(&r, &up, -1); /* a caller that is gone shows in the loop */
+	(void)record_sweep();
+	watch(&r);
 	sandbox_kill(s);
 	sandbox_wait_gone(s);
 	sandbox_account(s, &r.end);

@@ -83,31 +83,36 @@ static int make_cgroups(struct sandbox *s, uid_t owner, struct err *e)
 	return r < 0 ? r : sandbox_refuse_weaker(s, e);
 }
 
-static int prepare_tier(struct sandbox *s, const struct sandbox_need *need, uint32_t base, struct err *e)
+static int start_tier(struct sandbox *s, const struct sandbox_need *need, uint32_t base, struct err *e)
 {
-	s->res = (struct tier_res){.agent_fd = need->agent_fd,
-				   .leaf_fd = s->cg.v2_fd,
-				   .tasks_fd = s->tasks,
-				   .exec_leaf_fd = s->cg.leaf1_fd,
-				   .id_base = base,
-				   .id_count = geteuid() == 0 || need->sub_uid != 0 ? RECORD_ID_COUNT : 1,
-				   .cap_uid = geteuid(),
-				   .cap_gid = getegid(),
-				   .sub_uid = need->sub_uid,
-				   .sub_gid = need->sub_gid,
-				   .init_fd = need->init_fd,
-				   .init_path = need->init_is_ours ? need->init_path : NULL};
+	char leaf_path[sizeof(s->cg.v2_path) + 8];
+	int tasks[CG_V1_COUNT], r;
+	struct tier_res res = {.agent_fd = need->agent_fd,
+			       .leaf_fd = s->cg.v2_fd,
+			       .tasks_fd = tasks,
+			       .exec_leaf_fd = s->cg.leaf1_fd,
+			       .id_base = base,
+			       .id_count = geteuid() == 0 || need->sub_uid != 0 ? RECORD_ID_COUNT : 1,
+			       .cap_uid = geteuid(),
+			       .cap_gid = getegid(),
+			       .sub_uid = need->sub_uid,
+			       .sub_gid = need->sub_gid,
+			       .init_fd = need->init_fd,
+			       .init_path = need->init_is_ours ? need->init_path : NULL};
+
 	for (int k = 0; k < CG_V1_COUNT; k++)
 		if (s->cg.v1_tasks_fd[k] >= 0)
-			s->tasks[s->res.tasks_n++] = s->cg.v1_tasks_fd[k];
+			tasks[res.tasks_n++] = s->cg.v1_tasks_fd[k];
 	if (s->cg.leaf1_fd >= 0) {
-		(void)snprintf(s->leaf_path, sizeof(s->leaf_path), "%s/exec-1", s->cg.v2_path);
-		s->res.leaf_path = s->leaf_path;
+		(void)snprintf(leaf_path, sizeof(leaf_path), "%s/exec-1", s->cg.v2_path);
+		res.leaf_path = leaf_path;
 	}
-	return s->tier->prepare(s->spec, &s->res, &s->starting, e);
+	r = s->tier->start(s->spec, &res, &s->box, e);
+	s->weaker |= s->box.weaker << 4;
+	return r < 0 ? r : sandbox_refuse_weaker(s, e);
 }
 
-int sandbox_prepare(struct sandbox *s, const struct sandbox_need *need, struct err *e)
+int sandbox_start(struct sandbox *s, const struct sandbox_need *need, struct err *e)
 {
 	uint32_t base;
 	int r = record_claim(s->spec->id, &s->record, e);
@@ -117,17 +122,17 @@ int sandbox_prepare(struct sandbox *s, const struct sandbox_need *need, struct e
 	base = RECORD_ID_BASE + s->record.slot * RECORD_ID_COUNT;
 	r = make_cgroups(s, geteuid() == 0 ? base : (uid_t)-1, e);
 	if (r == 0)
-		r = prepare_tier(s, need, base, e);
-	if (r < 0)
+		r = start_tier(s, need, base, e);
+	s->spec = NULL; /* the caller's again */
+	if (r < 0) {
+		sandbox_kill(s);
+		if (s->box.root_pid > 0)
+			while (waitpid(s->box.root_pid, NULL, 0) < 0 && errno == EINTR)
+				;
+		s->box.root_pid = -1;
 		sandbox_remove(s);
+	}
 	return r;
-}
-
-void sandbox_started(struct sandbox *s)
-{
-	s->tier->release(s->starting);
-	s->starting = NULL;
-	s->spec = NULL;
 }
 
 void sandbox_kill(struct sandbox *s)

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * One sandbox as the spawner's processes see it: its caller starts it, and forks its runner, which
+ * One sandbox as the spawner's processes see it: its caller starts it, then forks its runner, which
  * inherits this and holds it (runner_main.c). Both can kill and account; the runner removes, and the
  * caller does should the runner be lost.
  */
@@ -17,14 +17,10 @@ struct sandbox {
 	const struct tier_ops *tier;
 	struct record record;
 	struct cgset cg;
-	struct tier_res res;
-	struct tier_start *starting; /* NULL once it is up */
 	struct tier_box box;
 	uint64_t start_us, deadline_us; /* CLOCK_MONOTONIC; deadline 0 = none */
 	uint32_t require;               /* REQ_NEED_* */
 	uint32_t weaker;                /* enum runner_weaker */
-	int tasks[CG_V1_COUNT];
-	char leaf_path[sizeof(((struct cgset *)0)->v2_path) + 8];
 };
 
 /* What a start needs besides the spec. Descriptors are borrowed. */
@@ -36,10 +32,9 @@ struct sandbox_need {
 };
 
 void sandbox_init(struct sandbox *s, const struct spec *spec, const struct tier_ops *tier);
-/* Claim a record, make the cgroups, have the tier prepare. need must live until sandbox_started. On
- * failure nothing is left. */
-int must_check sandbox_prepare(struct sandbox *s, const struct sandbox_need *need, struct err *e);
-void sandbox_started(struct sandbox *s); /* the start is over, in this process */
+/* Claim a record, make the cgroups, start the root process, which has become the agent when this
+ * returns. On failure nothing is left. */
+int must_check sandbox_start(struct sandbox *s, const struct sandbox_need *need, struct err *e);
 /* Refuse when something the caller insists on is missing. */
 int must_check sandbox_refuse_weaker(const struct sandbox *s, struct err *e);
 /* SIGKILL to everything inside; does not wait. */

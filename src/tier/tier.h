@@ -40,7 +40,7 @@ struct tier_report {
 void tier_report_add(struct tier_report *r, enum finding_level level, const char *what, const char *fix,
 		     const char *state_fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* What is ready for a tier's start. Descriptors are borrowed until release. */
+/* What is ready for a tier's start. Descriptors are borrowed. */
 struct tier_res {
 	int agent_fd;        /* the sandbox's end of the agent's stream (AF_UNIX stream socket) */
 	int leaf_fd;         /* v2 cgroup folder for the root process, -1 = none */
@@ -59,20 +59,13 @@ struct tier_res {
 /* Walls this host could not give a sandbox that started all the same. */
 enum tier_weaker { TIER_NO_IDMAP = 1u << 0, TIER_NO_LANDLOCK = 1u << 1 };
 
-/* What a started sandbox is to who started it, and to its runner. */
+/* What a started sandbox is to who started it. */
 struct tier_box {
 	pid_t root_pid;  /* a child of the process that called start */
-	int root_pidfd;  /* each caller's own */
+	int root_pidfd;  /* owned by the caller after start */
 	uint32_t weaker; /* enum tier_weaker */
 };
 
-struct tier_start; /* a start under way; each tier's own */
-
-/*
- * A start takes two processes: the one that becomes the root process's parent, and the sandbox's
- * runner, forked between prepare and start, which does for the root process what only a process
- * outside its namespaces can while the parent waits.
- */
 struct tier_ops {
 	const char *name;
 	const char *summary;
@@ -80,16 +73,9 @@ struct tier_ops {
 	void (*probe)(struct tier_report *r);
 	/* Refuse a spec the tier cannot honour; never weaken it silently. */
 	int (*validate)(const struct spec *spec, struct err *e);
-	/* Open what the start needs. spec and res stay the caller's and must live until release. */
-	int (*prepare)(const struct spec *spec, const struct tier_res *res, struct tier_start **ret, struct err *e);
-	/* In the parent, single-threaded: start the root process and wait until it has become the agent. On
-	 * failure no process is left. */
-	int (*start)(struct tier_start *t, struct tier_box *ret, struct err *e);
-	/* In the runner: serve the root process, learn who it is (root_pid, root_pidfd). On failure the
-	 * root process has been told to give up. */
-	int (*serve)(struct tier_start *t, struct tier_box *ret, struct err *e);
-	/* In both, afterwards. Accepts NULL. */
-	void (*release)(struct tier_start *t);
+	/* Start the root process, from a single-threaded caller, and wait until it has become the agent. On
+	 * failure nothing is left: every process made is dead and reaped. */
+	int (*start)(const struct spec *spec, const struct tier_res *res, struct tier_box *ret, struct err *e);
 };
 
 const struct tier_ops *tier_by_name(const char *name); /* NULL when unknown */

@@ -298,12 +298,10 @@ static int op_start(const json_t *o, struct err *e)
 static void op_wait(void)
 {
 	struct runner_end end = {0};
-	struct err e = ERR_INIT;
 	double t = now_ms();
-	int r = runner_wait(runner, &end, &e);
 
-	emit(json_pack("{s:s, s:i, s:s, s:b, s:b, s:b, s:i, s:i, s:I, s:I, s:I, s:f}", "ev", "end", "rc", r,
-		       "text", r < 0 ? e.msg : "", "timed_out", end.timed_out, "killed", end.killed, "lost",
+	runner_wait(runner, &end);
+	emit(json_pack("{s:s, s:i, s:b, s:b, s:b, s:i, s:i, s:I, s:I, s:I, s:f}", "ev", "end", "rc", 0, "timed_out", end.timed_out, "killed", end.killed, "lost",
 		       end.lost, "oom_kills", (int)end.oom_kills, "pids_denied", (int)end.pids_denied,
 		       "memory_peak", (json_int_t)end.memory_peak, "cpu_us", (json_int_t)end.cpu_us,
 		       "wall_us", (json_int_t)end.wall_us, "ms", now_ms() - t));
@@ -355,7 +353,7 @@ static void op_soak(const json_t *o)
 
 		if (r == 0) {
 			runner_kill(runner);
-			r = runner_wait(runner, &end, &e);
+			runner_wait(runner, &end);
 		}
 		session_free(session);
 		session = NULL;

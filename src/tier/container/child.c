@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 /*
- * The set-up child: born by clone3 into every namespace of the sandbox, still in its parent's memory
- * (which stands still meanwhile), it builds the root, locks itself in and becomes brig-init by execve,
- * which gives it a memory of its own. Nothing hostile runs before the execve. It leaves why it failed
- * in the memory it borrows. It must not free or allocate, nor change a variable of its parent's but
- * those meant for it.
+ * The set-up child: born by clone3 into every namespace of the sandbox, still in its parent's memory,
+ * it builds the root, locks itself in and becomes brig-init by execve, which gives it a memory of its
+ * own. Nothing hostile runs before the execve. It leaves why it failed in the memory it shares. It
+ * must not free or allocate, nor change a variable of its parent's but those meant for it; the C
+ * library's errno is its alone meanwhile (see start.c).
  */
 
 enum { FD_STREAM = 3, FD_LEAF = 4, FD_SAFE = 16 }; /* what brig-init gets; where the rest is kept till then */
@@ -59,12 +59,10 @@ static int become_root(const struct tier_start *s, char *why, size_t size)
 	char byte;
 
 	(void)snprintf(why, size, "mapping user ids");
-	if (write(s->sync[1], &s->outer_pid, sizeof(s->outer_pid)) != (ssize_t)sizeof(s->outer_pid))
-		return -ECANCELED;
 	if (s->map_self)
 		return map_self(s);
 	if (read(s->sync[1], &byte, 1) != 1)
-		return -ECANCELED; /* the runner says why */
+		return -ECANCELED; /* the parent says why */
 	/* plain calls: the C library's would also look for other threads */
 	if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
 	    syscall(SYS_setresuid, 0, 0, 0) < 0)
@@ -72,7 +70,7 @@ static int become_root(const struct tier_start *s, char *why, size_t size)
 	return 0;
 }
 
-/* The image's mounts were inherited; wait until the runner has shifted them to our ids. */
+/* The image's mounts were inherited; wait until the parent has shifted them to our ids. */
 static int wait_parts(const struct tier_start *s, char *why, size_t size)
 {
 	char byte;
@@ -160,6 +158,7 @@ static int setup_all(struct tier_start *s, char *why, size_t size)
 	_cleanup_close_ int root_fd = -1;
 	int leaf_fd, r;
 
+	(void)close(s->sync[0]); /* so that the parent's death ends the socket for us */
 	(void)snprintf(why, size, "parent-death signal");
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return -errno;

@@ -25,8 +25,5 @@ const struct tier_ops tier_ops_container = {
     .summary = "hardened namespaces, cgroups, seccomp and Landlock on the host kernel",
     .probe = container_probe,
     .validate = validate,
-    .prepare = container_prepare,
     .start = container_start,
-    .serve = container_serve,
-    .release = container_release,
 };

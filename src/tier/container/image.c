@@ -31,6 +31,7 @@ static int add_part(struct image_plan *p, const char *src, const char *dst, bool
 	    (size_t)snprintf(part->dst, sizeof(part->dst), "%s", dst) >= sizeof(part->dst))
 		return -ENAMETOOLONG;
 	part->is_dir = is_dir;
+	part->shifts = strncmp(src, "/sys/", 5) != 0;
 	part->fd = -1;
 	p->parts++;
 	return 0;

@@ -73,7 +73,9 @@ int setup_rlimits(const struct spec *spec, bool count_pids, char *why, size_t si
 	int r;
 
 	(void)snprintf(why, size, "resource limits");
-	r = lower(RLIMIT_CORE, 0, 0);
+	/* 1, not 0: where the host pipes core dumps to a program, only 1 keeps the kernel from starting it
+	 * (core(5)); and no file is that small */
+	r = lower(RLIMIT_CORE, 1, 1);
 	if (r == 0)
 		r = lower(RLIMIT_NOFILE, 1024, 65536);
 	if (r == 0)

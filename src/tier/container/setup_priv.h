@@ -15,6 +15,7 @@ struct image_part {
 	char src[256]; /* host path */
 	char dst[64];  /* below the new root, no leading slash */
 	bool is_dir;
+	bool shifts;   /* its files belong to the image: shifted to the sandbox's ids */
 	int fd;        /* detached read-only mount of src; -1 = still to be made */
 };
 /* A symbolic link of the image's top level, made again in the new root. */
@@ -35,22 +36,22 @@ struct image_plan {
 };
 
 /*
- * A start under way. The set-up child borrows its parent's memory until execve (vfork semantics: the
- * parent is stopped meanwhile), so both see one of these; the runner has a copy of it from before.
+ * A start under way, seen by the parent and by the set-up child, which uses the parent's memory until
+ * its execve.
  */
 struct tier_start {
 	const struct spec *spec;
 	const struct tier_res *res;
 	struct image_plan plan;
-	bool own_parts;  /* the plan's mounts were made by prepare (root); else the child makes its own */
+	bool own_parts;  /* the plan's mounts were made by the parent (root); else the child makes its own */
 	bool single_id;  /* only the caller's id is mapped: no other user exists inside */
 	bool map_self;   /* the child writes its own id maps */
-	int sync[2];     /* runner's and child's end of a stream socket */
-	int outer_pid;   /* the child's pid in the host's namespace, set by clone3 before it runs */
+	int sync[2];     /* parent's and child's end of a stream socket */
 	int init_fd;     /* child: brig-init as it will be executed */
 	int failed;      /* child: 0 or the errno it gave up with, and why */
 	char why[220];
 };
+
 /* ---- image.c: reading the plan. Runner, before clone ---- */
 int must_check image_plan(const struct spec *spec, struct image_plan *ret, struct err *e);
 /* Detached, read-only, nosuid, nodev clone of a host path; -errno. */

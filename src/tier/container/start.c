@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "sys/call.h"
 #include "sys/clone.h"
-#include "sys/file.h"
+#include "sys/raw.h"
 #include "tier/container/setup_priv.h"
 #include "tier/container/start_priv.h"
 
@@ -21,21 +21,21 @@
 /*
  * The host's half of a start.
  *
- *   parent                         runner                      set-up child
- *   prepare: plan, mounts          (forked after prepare)
- *   start: clone3, then stopped    serve: reads the pid        joins v1 cgroups, loopback, host name, sends its pid
- *                                  id maps, one byte           waits, becomes uid 0 inside
- *                                  IDMAP of the mounts, byte   waits, builds the root, devices, /proc, pivots, jail
- *   goes on                                                    execve of brig-init, or why not
+ *   parent                                set-up child
+ *   plan, mounts of the image             -
+ *   clone3                                joins v1 cgroups, loopback, host name
+ *   id maps, one byte                     waits, becomes uid 0 inside
+ *   mount_setattr(IDMAP), one byte        waits, builds the root, devices, /proc, pivots, jail
+ *   waits for the end of the socket       execve of brig-init, or exit with the reason left behind
  *
- * The child borrows the parent's memory (CLONE_VM, CLONE_VFORK): copying page tables, and the pages
- * both write afterwards, was a fifth of a start. An ordinary user's child does the middle part itself.
- * All three are still ours here.
+ * The child uses the parent's memory (CLONE_VM): copying page tables, and the pages both write
+ * afterwards, was a fifth of a start. So while it lives there the parent makes no library call that
+ * writes memory they share, errno above all: between clone and the end of the socket only raw calls. An
+ * ordinary user's child does the middle part itself. Both sides are still ours here.
  */
 
 static const uint64_t clone_flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNET |
-				    CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD | CLONE_PARENT_SETTID | CLONE_VM |
-				    CLONE_VFORK;
+				    CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD | CLONE_VM;
 
 static int open_parts(struct image_plan *plan, struct err *e)
 {
@@ -56,21 +56,89 @@ static void close_parts(struct image_plan *plan)
 			(void)close(plan->part[i].fd);
 }
 
-/* "inside outside count" for both maps, written by the privileged runner. */
-static int write_maps(pid_t pid, uint32_t base, uint32_t count, struct err *e)
-{
-	char path[64], line[64];
-	int r;
+/* ---- while the child shares our memory: raw calls only ---- */
 
-	(void)snprintf(line, sizeof(line), "0 %u %u", base, count);
-	(void)snprintf(path, sizeof(path), "/proc/%d/uid_map", pid);
-	r = file_put(AT_FDCWD, path, line);
-	if (r == 0) {
-		(void)snprintf(path, sizeof(path), "/proc/%d/gid_map", pid);
-		r = file_put(AT_FDCWD, path, line);
-	}
-	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "mapping user ids %u+%u: %s", base, count, strerror(-r)) : 0;
+static int raw_put(const char *path, const char *text, size_t n)
+{
+	int fd = raw_open(path, O_WRONLY);
+	long r;
+
+	if (fd < 0)
+		return fd;
+	r = raw_write(fd, text, n);
+	raw_close(fd);
+	return r < 0 ? (int)r : 0;
 }
+
+/* What serving a child takes; texts are made before it is born but for its pid, filled in by hand. */
+struct serving {
+	char map[32]; /* "inside outside count" for both maps */
+	size_t map_len;
+	char path[32]; /* "/proc/PID/" and room for a name */
+	size_t path_len;
+	bool no_idmap; /* a file system that cannot shift ids */
+};
+
+static char *proc_of(struct serving *v, const char *name)
+{
+	size_t i = v->path_len;
+
+	while (*name != '\0')
+		v->path[i++] = *name++;
+	v->path[i] = '\0';
+	return v->path;
+}
+
+static void set_pid(struct serving *v, pid_t pid)
+{
+	char digits[12];
+	size_t n = 0, i = 6;
+
+	v->path[0] = '/', v->path[1] = 'p', v->path[2] = 'r', v->path[3] = 'o', v->path[4] = 'c', v->path[5] = '/';
+	for (; pid > 0; pid /= 10)
+		digits[n++] = (char)('0' + pid % 10);
+	while (n > 0)
+		v->path[i++] = digits[--n];
+	v->path[i++] = '/';
+	v->path_len = i;
+}
+
+/* Shift the image's mounts to the child's ids. */
+static void idmap_parts(struct image_plan *plan, struct serving *v)
+{
+	int ns_fd = raw_open(proc_of(v, "ns/user"), O_RDONLY);
+
+	v->no_idmap = ns_fd < 0;
+	for (uint32_t i = 0; i < plan->parts && ns_fd >= 0; i++) {
+		struct image_part *p = &plan->part[i];
+		struct mount_attr a = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)ns_fd};
+
+		if (p->fd >= 0 && p->shifts &&
+		    raw_call(SYS_mount_setattr, p->fd, (long)"", AT_EMPTY_PATH, (long)&a, sizeof(a)) < 0)
+			v->no_idmap = true;
+	}
+	if (ns_fd >= 0)
+		raw_close(ns_fd);
+}
+
+/* As root: maps, mounts. 0 or -errno; the child gives up when the socket ends before its bytes came. */
+static int serve_root(struct tier_start *s, struct serving *v)
+{
+	int r = raw_put(proc_of(v, "uid_map"), v->map, v->map_len);
+
+	if (r == 0)
+		r = raw_put(proc_of(v, "gid_map"), v->map, v->map_len);
+	if (r < 0)
+		return r;
+	(void)raw_write(s->sync[0], "m", 1);
+	idmap_parts(&s->plan, v);
+	if (v->no_idmap && (s->spec->require & REQ_NEED_IDMAP) != 0)
+		return -ENOTSUP;
+	(void)raw_write(s->sync[0], "p", 1);
+	return 0;
+}
+
+/* ---- the rest ---- */
 
 /*
  * Ordinary user with subordinate ids: newuidmap(1) and newgidmap(1) map the caller to the image's
@@ -110,143 +178,130 @@ static int run_idmap_tool(const char *tool, pid_t pid, uint32_t self_in, uint32_
 	return 0;
 }
 
-static int give_maps(const struct tier_start *s, pid_t pid, struct err *e)
+/* The child of a user with subordinate ids has a memory of its own: tools have to be run for it. */
+static int serve_subids(struct tier_start *s, pid_t pid, struct err *e)
 {
-	const struct tier_res *res = s->res;
-	int r;
+	int r = run_idmap_tool("newuidmap", pid, s->plan.uid, s->res->cap_uid, s->res->sub_uid, e);
 
-	if (geteuid() == 0)
-		return write_maps(pid, res->id_base, res->id_count, e);
-	r = run_idmap_tool("newuidmap", pid, s->plan.uid, res->cap_uid, res->sub_uid, e);
-	return r < 0 ? r : run_idmap_tool("newgidmap", pid, s->plan.gid, res->cap_gid, res->sub_gid, e);
+	if (r == 0)
+		r = run_idmap_tool("newgidmap", pid, s->plan.gid, s->res->cap_gid, s->res->sub_gid, e);
+	if (r == 0)
+		(void)!send(s->sync[0], "mp", 2, MSG_NOSIGNAL);
+	return r;
 }
 
-/* Shift the image's mounts to the child's ids. Returns false where the file system cannot. */
-static bool idmap_parts(struct image_plan *plan, pid_t pid)
+static int prepare(struct tier_start *s, struct err *e)
 {
-	_cleanup_close_ int ns_fd = -1;
-	char path[64];
-	bool all = true;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	ns_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (ns_fd < 0)
-		return false;
-	for (uint32_t i = 0; i < plan->parts; i++) {
-		struct image_part *p = &plan->part[i];
-
-		if (p->fd >= 0 && strncmp(p->dst, "sys/", 4) != 0 &&
-		    sys_mount_setattr(p->fd, 0, MOUNT_ATTR_IDMAP, 0, ns_fd) < 0)
-			all = false;
-	}
-	return all;
-}
-
-int container_prepare(const struct spec *spec, const struct tier_res *res, struct tier_start **ret, struct err *e)
-{
-	struct tier_start *s = malloc(sizeof(*s));
 	int r;
 
-	if (s == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
-	*s = (struct tier_start){.spec = spec, .res = res, .sync = {-1, -1}, .init_fd = -1};
-	s->single_id = res->id_count == 1;
+	s->single_id = s->res->id_count == 1;
 	s->map_self = s->single_id && geteuid() != 0;
 	s->own_parts = geteuid() == 0;
-	r = image_plan(spec, &s->plan, e);
+	r = image_plan(s->spec, &s->plan, e);
 	if (r == 0 && s->own_parts)
 		r = open_parts(&s->plan, e);
 	if (r == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->sync) < 0)
 		r = err_set(e, ERR_INTERNAL, errno, "socketpair: %s", strerror(errno));
-	if (r < 0) {
-		container_release(s);
-		return r;
-	}
-	*ret = s;
-	return 0;
+	return r;
 }
 
-void container_release(struct tier_start *s)
+static void release(struct tier_start *s)
 {
-	if (s == NULL)
-		return;
 	if (s->own_parts)
 		close_parts(&s->plan);
 	for (int i = 0; i < 2; i++)
 		if (s->sync[i] >= 0)
 			(void)close(s->sync[i]);
-	free(s);
 }
 
-/* The child runs on the upper end of `stack`, below which nothing of the stopped parent lies. */
-static pid_t clone_child(struct tier_start *s, int *ret_pidfd)
+/*
+ * Bring the child up to its execve. It runs on the upper end of `stack`, below which nothing of ours
+ * lies while this frame does. Returns its pid, or -errno when there is none; *ret_served is what
+ * became of serving it.
+ */
+static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, int *ret_served, struct err *e)
 {
 	__attribute__((aligned(16))) char stack[24 * 1024];
+	bool shared = s->map_self || geteuid() == 0;
 	struct clone_args args = {.flags = clone_flags,
 				  .exit_signal = SIGCHLD,
 				  .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
-				  .parent_tid = (uint64_t)(uintptr_t)&s->outer_pid,
 				  .stack = (uint64_t)(uintptr_t)stack,
 				  .stack_size = sizeof(stack)};
+	char byte;
+	pid_t pid;
 
+	if (!shared)
+		args.flags &= ~(uint64_t)CLONE_VM;
 	if (s->res->leaf_fd >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (unsigned)s->res->leaf_fd;
 	}
-	return sys_clone3_call(&args, setup_child, &s);
+	pid = sys_clone3_call(&args, setup_child, &s);
+	raw_close(s->sync[1]); /* the child has its own; the number is the child's to read until it is gone */
+	if (pid < 0) {
+		s->sync[1] = -1;
+		return pid;
+	}
+	if (!shared)
+		*ret_served = serve_subids(s, pid, e);
+	if (shared && !s->map_self) {
+		set_pid(v, pid);
+		*ret_served = serve_root(s, v);
+	}
+	if (*ret_served < 0)
+		(void)raw_call(SYS_kill, pid, SIGKILL, 0, 0, 0);
+	/* its end of the socket closes by execve, or by its death */
+	while (raw_read(s->sync[0], &byte, 1) == -EINTR)
+		;
+	s->sync[1] = -1;
+	return pid;
 }
 
-int container_start(struct tier_start *s, struct tier_box *ret, struct err *e)
+static int explain(const struct tier_start *s, const struct serving *v, int served, struct err *e)
 {
+	if (e != NULL && e->kind != ERR_NONE)
+		return -e->errnum; /* said already */
+	if (served < 0 && v->no_idmap)
+		return err_set(e, ERR_UNSUPPORTED, -served,
+			       "--require idmap: the image's file system has no idmapped mounts");
+	if (served < 0)
+		return err_set(e, ERR_INTERNAL, -served, "mapping user ids %s: %s", v->map, strerror(-served));
+	if (s->failed == 0)
+		return err_set(e, ERR_LOST, EIO, "the sandbox's first process died while it was set up");
+	return err_set(e, ERR_UNSUPPORTED, s->failed, "%s: %s", s->why, strerror(s->failed));
+}
+
+int container_start(const struct spec *spec, const struct tier_res *res, struct tier_box *ret, struct err *e)
+{
+	struct tier_start s = {.spec = spec, .res = res, .sync = {-1, -1}, .init_fd = -1};
+	struct serving v = {.no_idmap = geteuid() != 0};
 	_cleanup_close_ int pidfd = -1;
 	struct pollfd p = {.events = POLLIN};
-	pid_t pid = clone_child(s, &pidfd);
+	int served = 0, r = prepare(&s, e);
+	pid_t pid;
 
-	if (pid < 0)
-		return err_set(e, ERR_UNSUPPORTED, -pid,
-			       "cannot make the namespaces: %s (run 'brig check' to see what this host lacks)",
-			       strerror(-pid));
+	if (r < 0) {
+		release(&s);
+		return r;
+	}
+	v.map_len = (size_t)snprintf(v.map, sizeof(v.map), "0 %u %u", res->id_base, res->id_count);
+	pid = bring_up(&s, &v, &pidfd, &served, e);
 	p.fd = pidfd;
-	if (s->failed != 0 || poll(&p, 1, 0) != 0) {
+	if (pid < 0) {
+		r = err_set(e, ERR_UNSUPPORTED, -pid,
+			    "cannot make the namespaces: %s (run 'brig check' to see what this host lacks)",
+			    strerror(-pid));
+	} else if (served < 0 || s.failed != 0 || poll(&p, 1, 0) != 0) {
 		(void)kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
-		if (s->failed == 0)
-			return err_set(e, ERR_LOST, EIO, "the sandbox's first process died while it was set up");
-		return err_set(e, ERR_UNSUPPORTED, s->failed, "%s: %s", s->why, strerror(s->failed));
+		r = explain(&s, &v, served, e);
+	} else {
+		ret->root_pid = pid;
+		ret->root_pidfd = steal_fd(&pidfd);
+		ret->weaker = (landlock_abi() < 2 ? TIER_NO_LANDLOCK : 0u) | (v.no_idmap ? TIER_NO_IDMAP : 0u);
 	}
-	ret->root_pid = pid;
-	ret->root_pidfd = steal_fd(&pidfd);
-	return 0;
-}
-
-int container_serve(struct tier_start *s, struct tier_box *ret, struct err *e)
-{
-	int32_t pid = -1;
-	int r;
-
-	(void)close(steal_fd(&s->sync[1]));
-	ret->weaker = landlock_abi() < 2 ? TIER_NO_LANDLOCK : 0;
-	if (geteuid() != 0)
-		ret->weaker |= TIER_NO_IDMAP;
-	if (read(s->sync[0], &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
-		return err_set(e, ERR_LOST, EIO, "the sandbox's first process did not come up");
-	ret->root_pid = pid;
-	ret->root_pidfd = sys_pidfd_open(pid);
-	if (ret->root_pidfd < 0)
-		return err_set(e, ERR_LOST, ESRCH, "the sandbox's first process did not stay up");
-	if (s->map_self)
-		return 0;
-	r = give_maps(s, pid, e);
-	if (r < 0)
-		return r;
-	(void)!send(s->sync[0], "m", 1, MSG_NOSIGNAL);
-	if (s->own_parts && !idmap_parts(&s->plan, pid)) {
-		ret->weaker |= TIER_NO_IDMAP;
-		if ((s->spec->require & REQ_NEED_IDMAP) != 0)
-			return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-				       "--require idmap: the image's file system has no idmapped mounts");
-	}
-	(void)!send(s->sync[0], "p", 1, MSG_NOSIGNAL);
-	return 0;
+	release(&s);
+	return r;
 }
