@@ -9,9 +9,7 @@ OUT := $(if $(filter release,$(V)),build,build/$(V))
 # Modules linked into each program (folders below src/).
 MODS_brig := base sys wire parse core tier session spawn cli
 MODS_brig-init := base sys wire parse guest
-BINS := brig brig-init
 LIBS_brig := -lcyaml -lyaml -ljansson
-LIBS_brig-init :=
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef \
 	-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
@@ -55,6 +53,19 @@ ifeq ($(CC),gcc)
   CFLAGS += -Wno-format-truncation -Wlogical-op -Wduplicated-cond -Wduplicated-branches
 endif
 
+# The agent's release build uses musl: 100 KB of text instead of 800, and a shorter way to main, on the
+# path of every start. musl has no fortified functions. Kernel headers come after musl's own.
+ifeq ($(V),release)
+  AGENT_CC := musl-gcc
+  AGENT_CFLAGS := $(filter-out -D_FORTIFY_SOURCE=%,$(CFLAGS)) -ffunction-sections \
+	-idirafter /usr/include -idirafter /usr/include/$(shell gcc -print-multiarch)
+  AGENT_LNK := $(LNK) -Wl,--gc-sections
+else
+  AGENT_CC := $(CC)
+  AGENT_CFLAGS := $(CFLAGS)
+  AGENT_LNK := $(LNK)
+endif
+
 LIBSRC := $(filter-out src/bin/%,$(shell find src -name '*.c'))
 UNITS  := $(patsubst tests/unit/%.c,$(O)/unit/%,$(shell find tests/unit -name '*_test.c'))
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -65,7 +76,7 @@ objs    = $(patsubst %.c,$(O)/%.o,$(foreach m,$(1),$(shell find src/$(m) -name '
 Q := $(if $(VERBOSE),,@)
 say = @$(if $(VERBOSE),:,printf '  %-5s %s\n' $(1) $(2))
 
-all: $(BINS:%=$(OUT)/%)
+all: $(OUT)/brig $(OUT)/brig-init
 include $(sort $(wildcard mk/*.mk))
 
 build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '*.[ch]')
@@ -83,19 +94,27 @@ stamp = $(shell mkdir -p $(O); printf '%s\n' '$(subst ','\'',$(2))' > $(O)/$(1).
 	cmp -s $(O)/$(1).new $(O)/$(1) && rm $(O)/$(1).new || mv $(O)/$(1).new $(O)/$(1))
 ifneq ($(MAKECMDGOALS),clean)
   $(call stamp,flags,$(CC) $(CFLAGS))
+  $(call stamp,agent-flags,$(AGENT_CC) $(AGENT_CFLAGS))
   $(call stamp,sources,$(LIBSRC))
 endif
-$(O)/flags $(O)/sources: # gone by `make clean all`
+$(O)/flags $(O)/agent-flags $(O)/sources: # gone by `make clean all`
 	@mkdir -p $(@D) && touch $@
 $(O)/%.o: %.c $(O)/flags | $(GEN) build/layers.ok
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS) -c $< -o $@
-.SECONDEXPANSION:
-$(BINS:%=$(OUT)/%): $(OUT)/%: $(O)/src/bin/%.o $$(call objs,$$(MODS_$$*)) $(O)/sources
+$(O)/agent/%.o: %.c $(O)/agent-flags | $(GEN) build/layers.ok
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(AGENT_CC) $(AGENT_CFLAGS) -c $< -o $@
+$(OUT)/brig: $(O)/src/bin/brig.o $(call objs,$(MODS_brig)) $(O)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $(filter %.o,$^) $(LIBS_$*) -o $@
+	$(Q)$(CC) $(LINK) $(LNK) $(filter %.o,$^) $(LIBS_brig) -o $@
+$(OUT)/brig-init: $(O)/agent/src/bin/brig-init.o $(patsubst $(O)/%,$(O)/agent/%,$(call objs,$(MODS_brig-init))) $(O)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(AGENT_CC) $(LINK) $(AGENT_LNK) $(filter %.o,$^) -o $@
 $(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o) $(O)/sources
 	@rm -f $@
 	$(call say,AR,$@)

@@ -30,7 +30,7 @@ $(O)/replay/%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o $(O)/lib.a
 # Without a test file a stage has proved nothing, so that is an error.
 run = @$(if $(strip $(1)),$(PROVE) $(2) $(1),echo 'no test found for $@' >&2; exit 1)
 suite = $(or $(T),$(sort $(wildcard tests/$(1)/*.t)))
-programs: $(BINS:%=$(OUT)/%) $(TOOLS)
+programs: all $(TOOLS)
 
 unit: $(UNITS)
 	$(call run,$(sort $(UNITS)),-j2)

@@ -73,7 +73,8 @@ static void finish(struct launch_run *r)
 		return;
 	r->phase = PHASE_ENDING;
 	if (r->l->have_result && !r->forced && !r->l->exact)
-		runner_finish(r->runner);
+		/* after a success nobody asks what was refused on the way */
+		runner_finish(r->runner, r->l->result.how != HOW_EXIT || r->l->result.code != 0);
 	else
 		runner_kill(r->runner);
 	inlet_stop(&r->in);

@@ -36,25 +36,25 @@ void peer_done(struct peer *p)
 	buf_done(&p->open);
 }
 
+/* The kernel hands descriptors over in one control message at most (unix(7)). */
 static int keep_fds(struct peer *p, struct msghdr *mh)
 {
 	int bad = mh->msg_flags & MSG_CTRUNC ? -EPROTO : 0;
+	struct cmsghdr *c = CMSG_FIRSTHDR(mh);
+	size_t n;
 
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c != NULL; c = CMSG_NXTHDR(mh, c)) {
-		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	if (c == NULL || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return bad;
+	n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	for (size_t i = 0; i < n; i++) {
+		int fd;
 
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (p->nfds < PEER_FDS_MAX) {
-				p->fds[p->nfds++] = fd;
-			} else {
-				(void)close(fd);
-				bad = -EPROTO;
-			}
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+		if (p->nfds < PEER_FDS_MAX) {
+			p->fds[p->nfds++] = fd;
+		} else {
+			(void)close(fd);
+			bad = -EPROTO;
 		}
 	}
 	return bad;

@@ -394,13 +394,14 @@ void runner_kill(struct runner *r)
 		(void)send(r->ctl_fd, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void runner_finish(struct runner *r)
+void runner_finish(struct runner *r, bool account)
 {
 	if (r->state == RUNNER_ENDED)
 		return;
 	/* the runner sees the root process die and removes what is left */
 	sandbox_kill(&r->s);
-	sandbox_account(&r->s, &r->end);
+	if (account)
+		sandbox_account(&r->s, &r->end);
 	r->left = true;
 	r->state = RUNNER_ENDED;
 }

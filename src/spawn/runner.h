@@ -75,10 +75,11 @@ int must_check runner_freeze(struct runner *r, bool on, struct err *e);
 void runner_kill(struct runner *r);
 /*
  * As runner_kill, for a caller in a hurry whose exec has ended: everything inside is sent SIGKILL and
- * the accounts are read here and now, and runner_wait does not wait. The runner removes what is left in
- * the following moments, by itself, also when the caller is gone by then. cpu_us may be 0.
+ * the accounts, if wanted, are read here and now, and runner_wait does not wait. The runner removes what is left in
+ * the following moments, by itself, also when the caller is gone by then. cpu_us may be 0; without
+ * `account` nothing is read, for a caller that will not look.
  */
-void runner_finish(struct runner *r);
+void runner_finish(struct runner *r, bool account);
 /*
  * Wait until the sandbox has ended and everything of it is removed (order it with runner_kill or by
  * ending the agent). If the runner was lost: cleans up here, ret->lost.
