@@ -247,14 +247,10 @@ def modes():
 
 def nothing_left(m, seconds=1.0):
     """No process, no mount, no record, no cgroup of this mode's sandboxes is left."""
-    until(lambda: not reap.descendants(), seconds,
-          lambda: "processes left: " + repr([reap.describe(p) for p in reap.descendants()]))
-    left = reap.mounts(m.base)
-    ok(not left, f"mounts left: {left}")
-    left = reap.records(m.state)
-    ok(not left, f"records left: {left}")
-    left = reap.cgroups(m.state)
-    ok(not left, f"cgroups left: {left}")
+    for what, left in (("processes", lambda: [reap.describe(p) for p in reap.descendants()]),
+                       ("mounts", lambda: reap.mounts(m.base)), ("records", lambda: reap.records(m.state)),
+                       ("cgroups", lambda: reap.cgroups(m.state))):
+        until(lambda left=left: not left(), seconds, lambda what=what, left=left: f"{what} left: {left()}")
 
 
 def _report(nr, good, name, note, skipped=False):

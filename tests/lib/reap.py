@@ -111,23 +111,6 @@ def namespaces(pid):
     return out
 
 
-def holders(ns):
-    """Processes anywhere on the host that are in one of these namespaces, or hold one open."""
-    out = []
-    for pid in table():
-        if namespaces(pid) & ns:
-            out.append(pid)
-            continue
-        try:
-            for fd in os.listdir(f"/proc/{pid}/fd"):
-                if os.readlink(f"/proc/{pid}/fd/{fd}") in ns:
-                    out.append(pid)
-                    break
-        except OSError:
-            pass
-    return out
-
-
 def mounts(base):
     """Mounts of this mount namespace that name our folders, or hold a namespace."""
     out = []
@@ -185,16 +168,22 @@ def cmdline(pid):
         return b""
 
 
+def ns_pids(pid):
+    """The process's number in each PID namespace, the outermost first; empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
+            for line in f:
+                if line.startswith("NSpid:"):
+                    return [int(x) for x in line.split()[1:]]
+    except OSError:
+        pass
+    return []
+
+
 def init_of(top):
     """Host pid of the sandbox's PID 1 below a brig or runner process, None while there is none."""
     for pid in below(top):
-        try:
-            with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
-                for line in f:
-                    if line.startswith("NSpid:"):
-                        ids = line.split()[1:]
-                        if len(ids) > 1 and ids[-1] == "1":
-                            return pid
-        except OSError:
-            pass
+        ids = ns_pids(pid)
+        if len(ids) > 1 and ids[-1] == 1:
+            return pid
     return None
