@@ -233,14 +233,13 @@ int bench_words(const struct bench_site *s, enum bench_row r, enum bench_workloa
 	size_t k = 0;
 
 	for (const char *const *a = bench_rows[r].argv; *a; a++) {
-		const char *const one[] = {replace(s, r, w, n, show, o, *a), NULL};
-		const char *const *words = strcmp(*a, "@cmd") == 0 ? bench_works[w].argv : one;
+		const char *const *cmd = strcmp(*a, "@cmd") == 0 ? bench_works[w].argv : NULL;
 
-		for (; *words; words++) {
+		do {
 			if (k == BENCH_ARGV_MAX)
 				return -E2BIG;
-			o->v[k++] = *words;
-		}
+			o->v[k++] = cmd ? *cmd++ : replace(s, r, w, n, show, o, *a);
+		} while (cmd && *cmd);
 	}
 	if (!show && s->program[r][0] == '/')
 		o->v[0] = s->program[r];

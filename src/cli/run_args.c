@@ -76,7 +76,9 @@ static int take_option(struct run_args *a, const struct opt *o, const char *valu
 {
 	a->on[o->id] = true;
 	a->one[o->id] = value;
-	if (value != NULL && value[0] == '\0')
+	if (value == NULL) /* a switch */
+		return 0;
+	if (value[0] == '\0')
 		return err_set(e, ERR_INVALID, EINVAL, "--%s: the value is empty", o->name);
 	switch (o->id) {
 	case RUN_ENV:
