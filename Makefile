@@ -59,7 +59,11 @@ ifeq ($(V),release)
   AGENT_CC := musl-gcc
   AGENT_CFLAGS := $(filter-out -D_FORTIFY_SOURCE=%,$(CFLAGS)) -ffunction-sections \
 	-idirafter /usr/include -idirafter /usr/include/$(shell gcc -print-multiarch)
-  AGENT_LNK := $(LNK) -Wl,--gc-sections
+  # gcc's musl wrapper knows no -static-pie: the same by hand
+  MUSL := /usr/lib/$(patsubst %-gnu,%-musl,$(shell gcc -print-multiarch))
+  AGENT_LNK := -static -nostartfiles -Wl,-pie,--no-dynamic-linker,-z,text,--gc-sections \
+	$(MUSL)/rcrt1.o $(MUSL)/crti.o
+  AGENT_END := $(MUSL)/crtn.o
 else
   AGENT_CC := $(CC)
   AGENT_CFLAGS := $(CFLAGS)
@@ -114,7 +118,8 @@ $(OUT)/brig: $(O)/src/bin/brig.o $(call objs,$(MODS_brig)) $(O)/sources
 $(OUT)/brig-init: $(O)/agent/src/bin/brig-init.o $(patsubst $(O)/%,$(O)/agent/%,$(call objs,$(MODS_brig-init))) $(O)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(AGENT_CC) $(LINK) $(AGENT_LNK) $(filter %.o,$^) -o $@
+	$(Q)$(AGENT_CC) $(LINK) $(AGENT_LNK) $(filter %.o,$^) $(AGENT_END) -o $@
+	$(Q)! readelf -lW $@ | grep INTERP || [ $(V) != release ] # it must need nothing of the image
 $(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o) $(O)/sources
 	@rm -f $@
 	$(call say,AR,$@)
