@@ -162,8 +162,12 @@ static void print_goals(const struct bench_result *b, bool md, FILE *f)
 	for (uint32_t i = 0; i < n; i++) {
 		const char *word = !v[i].known ? "not measured" : v[i].holds ? "yes" : "NO";
 
-		fprintf(f, md ? "| %s | %.2f | %.2f | %s |\n" : "  %-66s at most %.2f  measured %.2f  %s\n",
-			v[i].text, v[i].most, v[i].ratio, word);
+		char got[32] = "-";
+
+		if (v[i].known)
+			(void)snprintf(got, sizeof(got), "%.2f", v[i].ratio);
+		fprintf(f, md ? "| %s | %.2f | %s | %s |\n" : "  %-62s at most %.2f  measured %5s  %s\n",
+			v[i].text, v[i].most, got, word);
 	}
 }
 
@@ -213,9 +217,12 @@ void bench_print(const struct bench_result *b, const struct bench_machine *m, bo
 		      "spawn to the return of `waitpid`; the contenders take turns in shuffled rounds, with an idle\n"
 		      "pause before each sample, because tight loops hide waits inside the kernel. `brig / it` is\n"
 		      "brig's median divided by the contender's (below 1: brig is faster); `of pairs` is the median of\n"
-		      "the ratios within each round. CPU is user and system time of everything the command waited for.\n"
+		      "the ratios within each round. CPU is user and system time of what the command waited for.\n\n"
 		      "brig runs with its agent, seccomp, Landlock and, as root, its limits; the others run without\n"
-		      "filters and limits. The ordinary user has neither cgroups nor a sub-id range.\n\n## Machine\n\n",
+		      "filters and limits. The ordinary user has neither cgroups nor a sub-id range. brig and\n"
+		      "bubblewrap return when the result is known and everything inside is dead; what is left of\n"
+		      "their namespaces (and brig's cgroups) goes in the moments after, which neither wall nor CPU\n"
+		      "time shows. `100 at once` overlaps these ends.\n\n## Machine\n\n",
 		      f);
 	fprintf(f, "%s%s, %ld cores, %llu MiB; %s; %s; cgroups %s\n", md ? "- " : "", m->cpu, m->cores,
 		(unsigned long long)(m->memory >> 20), m->distro, m->kernel, m->cgroups);

@@ -386,6 +386,8 @@ static int bench(struct plan *p, struct err *e)
 
 	if (r)
 		return r;
+	if (isatty(STDERR_FILENO))
+		say("bench: this takes a few minutes; leave the machine alone meanwhile");
 	bench_spawners_start(p->sp, &p->site);
 	r = measure_all(p);
 	bench_spawners_stop(p->sp);
