@@ -29,6 +29,7 @@ brig=$top/usr/bin/brig
 check "the installed brig tells its version" grep -qF "$(cat VERSION)" <<<"$("$brig" version 2>&1)"
 export BRIG_STATE=$top/state
 check "and runs a command" same "$("$brig" run -- echo hello 2>&1)" hello
+shopt -s nullglob
 for page in docs/man/*.[1-8]; do
 	check "man page ${page##*/}" cmp "$page" "$top/usr/share/man/man${page##*.}/${page##*/}"
 done
