@@ -26,7 +26,6 @@ static const char *const covered[] = {"kcore",	   "keys",	    "kallsyms",	  "tim
 int setup_proc(int root_fd, char *why, size_t size)
 {
 	_cleanup_close_ int fd = new_fs("proc", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-	_cleanup_close_ int null_fd = -1;
 	int r;
 
 	(void)snprintf(why, size, "mounting /proc (covered by another mount on the host? run brig check)");
