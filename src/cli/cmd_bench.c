@@ -61,12 +61,37 @@ static void rest_ms(uint32_t ms)
 	(void)nanosleep(&t, NULL);
 }
 
+/* Signals that end bench are held back and looked for between samples, so that its folder goes too. */
+static void hold_signals(sigset_t *old)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	(void)sigprocmask(SIG_BLOCK, &set, old);
+}
+
+static bool asked_to_stop(void)
+{
+	sigset_t set;
+
+	return !sigpending(&set) &&
+	       (sigismember(&set, SIGINT) || sigismember(&set, SIGTERM) || sigismember(&set, SIGHUP));
+}
+
 static void ask(struct plan *p, enum bench_row r, enum bench_workload w, enum bench_kind k, uint32_t count,
 		struct bench_answer *a)
 {
 	struct bench_order o = {.kind = k, .row = r, .work = w, .n = p->next_n, .count = count};
 
 	p->next_n += count;
+	if (k != KIND_RELEASE && asked_to_stop()) {
+		memset(a, 0, sizeof(*a));
+		(void)snprintf(a->text, sizeof(a->text), "interrupted");
+		return;
+	}
 	if (!p->site.program[r][0]) {
 		memset(a, 0, sizeof(*a));
 		(void)snprintf(a->text, sizeof(a->text), "%s is not installed", bench_rows[r].argv[0]);
@@ -132,6 +157,8 @@ static int measure(struct plan *p, enum bench_workload w)
 		for (uint32_t i = 0; i < n; i++) {
 			struct bench_answer a;
 
+			if (asked_to_stop())
+				return -EINTR;
 			rest_ms(b->idle_ms);
 			ask(p, live[i], w, KIND_SAMPLE, 1, &a);
 			blame(p, live[i], &a);
@@ -220,7 +247,7 @@ static int measure_all(struct plan *p)
 		measure_memory(p);
 	if (!r && p->res.burst)
 		measure_burst(p);
-	return r;
+	return !r && asked_to_stop() ? -EINTR : r;
 }
 
 static int parse_count(const char *s, uint32_t min, uint32_t max, uint32_t *ret)
@@ -382,8 +409,11 @@ static int print_all(const struct plan *p)
 
 static int bench(struct plan *p, struct err *e)
 {
-	int r = bench_site_make(&p->site, e);
+	sigset_t old;
+	int r;
 
+	hold_signals(&old);
+	r = bench_site_make(&p->site, e);
 	if (r)
 		return r;
 	if (isatty(STDERR_FILENO))
@@ -392,6 +422,7 @@ static int bench(struct plan *p, struct err *e)
 	r = measure_all(p);
 	bench_spawners_stop(p->sp);
 	bench_site_remove(&p->site);
+	(void)sigprocmask(SIG_SETMASK, &old, NULL); /* ends here if one is pending */
 	if (!r)
 		r = print_all(p);
 	return r ? err_set(e, ERR_INTERNAL, -r, "bench: %s", strerror(-r)) : 0;

@@ -60,6 +60,19 @@ def tables(m):
 
 
 @case
+def an_interrupted_run_removes_its_folder(m):
+    tmp = os.path.join(m.dir, "benchtmp")
+    os.mkdir(tmp)
+    m.give(tmp)
+    argv = [m.brig_path, "bench", "--samples", "10000", "--only", "true", "--rows", f"plain_{m.name}"]
+    script = """t=$1; shift; TMPDIR=$t "$@" & p=$!
+        until ls $t/brig-bench.*/out/err* >/dev/null 2>&1; do :; done; kill -TERM $p; wait $p; echo $?"""
+    r = done(m.exec(["sh", "-c", script, "sh", tmp, *argv], timeout=60))
+    eq((r.out, os.listdir(tmp)), (b"143\n", []), repr(r))
+    nothing_left(m)
+
+
+@case
 def wrong_options(m):
     for args, word in ((["--samples", "0"], b"--samples"), (["--samples", "x"], b"--samples"),
                        (["--samples", "99999999999999999999"], b"--samples"), (["--idle", "-1"], b"--idle"),
