@@ -57,6 +57,7 @@ struct job {
 	bool closed;       /* RESULT was sent; only the guard is left */
 	uint64_t early_signals; /* bit per signal that came before cmd was known */
 	uint64_t start_ns, kill_at_ns; /* CLOCK_MONOTONIC; kill_at_ns 0 = never */
+	uint64_t hang_up_ns; /* ended on a terminal: when to stop waiting for its other users; 0 = not set */
 	struct job_end end;
 };
 

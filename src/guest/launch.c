@@ -37,7 +37,7 @@
  * its owner relies on.
  */
 
-enum { TERM_GRACE_MS = 300, SWEEP_MS = 1, PARK_MS = 20 };
+enum { TERM_GRACE_MS = 300, SWEEP_MS = 1, PARK_MS = 20, HANG_UP_MS = 100 };
 #define OOM_SCORE_TEXT "200"
 #define NS_PER_MS      UINT64_C(1000000)
 
@@ -532,6 +532,14 @@ static void tick_job(struct agent *a, struct job *j, int *wait)
 	if (tty->parked && is_due(tty->look_ns, wait)) {
 		tty->parked = false;
 		tty->look_ns = 0;
+	}
+	/* background jobs may hold the terminal for ever; what the command wrote has come by then, unless
+	 * the host takes nothing */
+	if (j->ended && j->medium == JOB_TTY && tty->fd >= 0 && tty->credit > 0) {
+		if (j->hang_up_ns == 0)
+			j->hang_up_ns = agent_now() + HANG_UP_MS * NS_PER_MS;
+		if (is_due(j->hang_up_ns, wait))
+			tty->drain = 0;
 	}
 	if (j->kill_at_ns != 0 && j->pid != 0 && is_due(j->kill_at_ns, wait)) {
 		(void)kill(j->pid, SIGKILL);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "sys/file.h"
+#include "sys/ids.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,7 +91,7 @@ static int v2_base(const char *mount, char *dst, size_t size)
 	char own[384], probe[512];
 	size_t len;
 
-	if (geteuid() == 0) {
+	if (ids_host_root()) {
 		(void)snprintf(dst, size, "%s", mount);
 		return 0;
 	}

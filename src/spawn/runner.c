@@ -6,6 +6,7 @@
 #include "spawn/ctl_priv.h"
 #include "spawn/record.h"
 #include "sys/call.h"
+#include "sys/ids.h"
 #include "sys/file.h"
 #include "tier/tier.h"
 
@@ -76,7 +77,7 @@ static int try_init(const char *path, int *ret_fd, bool *ret_ours, struct err *e
 	if ((st.st_mode & 022) != 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
 		return err_set(e, ERR_DENIED, EPERM,
 			       "'%s' could be changed by others: it must belong to root or you, mode 0755", path);
-	*ret_ours = st.st_uid == geteuid() && geteuid() != 0;
+	*ret_ours = st.st_uid == geteuid() && !ids_host_root();
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
@@ -118,7 +119,7 @@ static int wanted_subids(const struct spec *s, uint32_t *ret_uid, uint32_t *ret_
 	int r;
 
 	*ret_uid = *ret_gid = 0;
-	if (geteuid() == 0 || s->user == NULL || strcmp(s->user, dflt) == 0 || strcmp(s->user, dflt_id) == 0)
+	if (ids_host_root() || s->user == NULL || strcmp(s->user, dflt) == 0 || strcmp(s->user, dflt_id) == 0)
 		return 0;
 	/* a static program has no name service: the local file is what subuid(5) goes by anyway */
 	f = fopen("/etc/passwd", "re");

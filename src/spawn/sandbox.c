@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "sys/call.h"
+#include "sys/ids.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,7 +93,7 @@ static int start_tier(struct sandbox *s, const struct sandbox_need *need, uint32
 			       .tasks_fd = tasks,
 			       .exec_leaf_fd = s->cg.leaf1_fd,
 			       .id_base = base,
-			       .id_count = geteuid() == 0 || need->sub_uid != 0 ? RECORD_ID_COUNT : 1,
+			       .id_count = ids_host_root() || need->sub_uid != 0 ? RECORD_ID_COUNT : 1,
 			       .cap_uid = geteuid(),
 			       .cap_gid = getegid(),
 			       .sub_uid = need->sub_uid,
@@ -120,7 +121,7 @@ int sandbox_start(struct sandbox *s, const struct sandbox_need *need, struct err
 	if (r < 0)
 		return r;
 	base = RECORD_ID_BASE + s->record.slot * RECORD_ID_COUNT;
-	r = make_cgroups(s, geteuid() == 0 ? base : (uid_t)-1, e);
+	r = make_cgroups(s, ids_host_root() ? base : (uid_t)-1, e);
 	if (r == 0)
 		r = start_tier(s, need, base, e);
 	s->spec = NULL; /* the caller's again */
@@ -189,18 +190,18 @@ void sandbox_done(struct sandbox *s)
  */
 int sandbox_leaf(struct sandbox *s, uint32_t exec_id, int *ret_fd)
 {
-	uid_t owner = geteuid() == 0 ? RECORD_ID_BASE + s->record.slot * RECORD_ID_COUNT : (uid_t)-1;
+	uid_t owner = ids_host_root() ? RECORD_ID_BASE + s->record.slot * RECORD_ID_COUNT : (uid_t)-1;
 	_cleanup_close_ int fd = -1;
 	int ret;
 
 	if (exec_id < 2)
 		return -EINVAL;
-	if (geteuid() != 0 && (s->box.weaker & TIER_NO_LANDLOCK) != 0)
+	if (!ids_host_root() && (s->box.weaker & TIER_NO_LANDLOCK) != 0)
 		return -EOPNOTSUPP;
 	ret = cgset_leaf(&s->cg, exec_id, owner, &fd);
 	if (ret < 0)
 		return ret;
-	if (geteuid() != 0) {
+	if (!ids_host_root()) {
 		*ret_fd = steal_fd(&fd);
 		return 0;
 	}

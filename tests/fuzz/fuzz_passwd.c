@@ -1,7 +1,7 @@
 /* The sandbox's passwd and group files, and a /proc stat line: all chosen by hostile programs. */
 #include "base/num.h"
 #include "guest/sweep.h"
-#include "guest/user.h"
+#include "parse/user.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -46,11 +46,11 @@ static int map_self(const struct tier_start *s)
 
 	if (r < 0)
 		return r;
-	(void)snprintf(line, sizeof(line), "%u %u 1", s->plan.uid, s->res->cap_uid);
+	(void)snprintf(line, sizeof(line), "%u %u 1", s->plan.default_uid, s->res->cap_uid);
 	r = file_put(AT_FDCWD, "/proc/self/uid_map", line);
 	if (r < 0)
 		return r;
-	(void)snprintf(line, sizeof(line), "%u %u 1", s->plan.gid, s->res->cap_gid);
+	(void)snprintf(line, sizeof(line), "%u %u 1", s->plan.default_gid, s->res->cap_gid);
 	return file_put(AT_FDCWD, "/proc/self/gid_map", line);
 }
 
@@ -208,7 +208,7 @@ void setup_child(const void *arg)
 	/* the one argument of a borrowing child, whose parent handed it its own */
 	struct tier_start *s = *(struct tier_start *const *)arg;
 	char stream_arg[] = "stream=3", leaf_arg[] = "leaf=4", name[] = "brig-init";
-	char user_arg[80], caps_arg[32];
+	char user_arg[280], caps_arg[32];
 	char *argv[8], *envp[] = {NULL};
 	int argc = 0, r;
 

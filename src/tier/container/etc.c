@@ -14,12 +14,14 @@
  * of the host's own configuration. The resolver asks a port nobody listens on, so a lookup fails at
  * once instead of waiting. */
 
+const char etc_passwd[] = "root:x:0:0:root:/root:/bin/bash\n"
+			  "user:x:1000:1000:user:/home/user:/bin/bash\n"
+			  "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+
 static const struct {
 	const char *name, *text;
 } files[] = {
-    {"passwd", "root:x:0:0:root:/root:/bin/bash\n"
-	       "user:x:1000:1000:user:/home/user:/bin/bash\n"
-	       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
+    {"passwd", etc_passwd},
     {"group", "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n"},
     {"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
     {"resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"},

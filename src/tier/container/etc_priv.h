@@ -1,3 +1,4 @@
 #pragma once
 /* Write the made-up /etc of image "host" below root_fd, whose "etc" exists. 0 or -errno. */
 int etc_fill(int root_fd, const char *hostname) __attribute__((warn_unused_result));
+extern const char etc_passwd[]; /* its users */

@@ -1,12 +1,16 @@
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "parse/user.h"
 #include "sys/call.h"
+#include "tier/container/etc_priv.h"
 #include "tier/container/setup_priv.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,9 +72,7 @@ static int plan_host(struct image_plan *p, struct err *e)
 					    "/sys/devices/system/cpu"};
 
 	p->is_host = true;
-	p->uid = p->gid = 1000;
-	(void)snprintf(p->user, sizeof(p->user), "user");
-	(void)snprintf(p->home, sizeof(p->home), "/home/user");
+	p->default_uid = p->default_gid = 1000;
 	for (size_t i = 0; i < ARRAY_LEN(dirs) + ARRAY_LEN(parts); i++) {
 		const char *path = i < ARRAY_LEN(dirs) ? dirs[i] : parts[i - ARRAY_LEN(dirs)];
 		int r = add_as_is(p, AT_FDCWD, path, path, path + 1);
@@ -106,8 +108,6 @@ static int plan_dir(const char *image, struct image_plan *p, struct err *e)
 			(void)close(fd);
 		return err_set(e, ERR_NOT_FOUND, r, "image '%s': %s", image, strerror(r));
 	}
-	(void)snprintf(p->user, sizeof(p->user), "root");
-	(void)snprintf(p->home, sizeof(p->home), "/root");
 	while (r == 0 && (ent = readdir(d)) != NULL) {
 		if (is_ours(ent->d_name))
 			continue;
@@ -126,12 +126,64 @@ static int plan_dir(const char *image, struct image_plan *p, struct err *e)
 	return r;
 }
 
+/* The image's own /etc/passwd, resolved inside it. Hostile contents of bounded size; NULL = none. */
+static char *read_passwd(const char *image, size_t *ret_n)
+{
+	_cleanup_close_ int dir_fd = open(image, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = dir_fd < 0 ? -1
+					    : sys_openat2(dir_fd, "etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY,
+							  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	struct stat st;
+	char *text;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > USER_FILE_MAX)
+		return NULL;
+	text = malloc((size_t)st.st_size);
+	n = text == NULL ? -1 : read(fd, text, (size_t)st.st_size);
+	if (n < 0) {
+		free(text);
+		return NULL;
+	}
+	*ret_n = (size_t)n;
+	return text;
+}
+
+/* Who the sandbox runs as. */
+static int plan_user(const struct spec *spec, struct image_plan *p, struct err *e)
+{
+	const char *who = spec->user != NULL ? spec->user : p->is_host ? "user" : "root";
+	_cleanup_free_ char *own = NULL;
+	const char *passwd = etc_passwd;
+	size_t n = strlen(passwd);
+	struct user u;
+	int r;
+
+	if (!p->is_host) {
+		n = 0;
+		own = read_passwd(spec->image, &n);
+		passwd = own;
+	}
+	r = user_find(who, strlen(who), passwd, n, &u);
+	if (r < 0)
+		return err_set(e, ERR_INVALID, EINVAL, "user '%.64s': %s", who,
+			       r == -ENOENT ? "not in the image's /etc/passwd" : "neither a name nor UID[:GID]");
+	p->uid = u.uid;
+	p->gid = u.gid;
+	(void)snprintf(p->user, sizeof(p->user), "%s", who);
+	(void)snprintf(p->home, sizeof(p->home), "%s", u.home);
+	return 0;
+}
+
 int image_plan(const struct spec *spec, struct image_plan *ret, struct err *e)
 {
+	int r;
+
 	ret->parts = ret->links = 0;
 	ret->is_host = false;
-	ret->uid = ret->gid = 0;
-	return strcmp(spec->image, "host") == 0 ? plan_host(ret, e) : plan_dir(spec->image, ret, e);
+	ret->default_uid = ret->default_gid = 0;
+	r = strcmp(spec->image, "host") == 0 ? plan_host(ret, e) : plan_dir(spec->image, ret, e);
+	return r < 0 ? r : plan_user(spec, ret, e);
 }
 
 int image_open_part(struct image_part *p)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -75,7 +76,8 @@ int landlock_enter(const struct tier_start *s, char *why, size_t size)
 		     {"/var/tmp", all},
 		     {"/run", all},
 		     {"/dev/shm", all},
-		     {s->plan.home, all},
+		     {strcmp(s->plan.home, "/") != 0 ? s->plan.home : "/workspace", all},
+		     {"/home/user", s->plan.is_host ? all : look},
 		     {"/root", s->plan.is_host ? all : look},
 		     {"/dev", dev},
 		     {"/proc", proc}};

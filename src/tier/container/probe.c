@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "sys/call.h"
 #include "sys/file.h"
+#include "sys/ids.h"
 #include "tier/container/setup_priv.h"
 #include "tier/container/start_priv.h"
 
@@ -154,7 +155,7 @@ static void probe_idmap(struct tier_report *r)
 	int ret = -1, gate[2] = {-1, -1};
 	pid_t pid;
 
-	if (geteuid() != 0) {
+	if (!ids_host_root()) {
 		tier_report_add(r, FINDING_NOTE, "idmapped mounts", "run as root for an own range of ids per sandbox",
 				"not for an ordinary user: files of the image belong to nobody inside");
 		return;
@@ -197,7 +198,7 @@ static void probe_idmap(struct tier_report *r)
 
 static void probe_subids(struct tier_report *r)
 {
-	if (geteuid() == 0)
+	if (ids_host_root())
 		return;
 	if (access("/usr/bin/newuidmap", X_OK) == 0)
 		tier_report_add(r, FINDING_OK, "newuidmap", NULL, "other users inside, where /etc/subuid has a range for you");

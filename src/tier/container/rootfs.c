@@ -23,14 +23,14 @@
  */
 
 struct writable {
-	char path[128];
+	char path[256];
 	mode_t mode;
-	bool of_user;
+	uint32_t uid, gid;
 };
 
 static int make_dirs(int root_fd, const char *path)
 {
-	char part[160];
+	char part[320];
 	size_t n = strlen(path);
 
 	if (n >= sizeof(part))
@@ -142,15 +142,18 @@ static uint32_t writables(const struct image_plan *p, struct writable w[8])
 {
 	uint32_t n = 0;
 
-	w[n++] = (struct writable){"workspace", 0755, true};
-	w[n++] = (struct writable){"tmp", 01777, false};
-	w[n++] = (struct writable){"run", 01777, false};
-	w[n++] = (struct writable){"dev/shm", 01777, false};
-	w[n++] = (struct writable){"var/tmp", 01777, false};
-	w[n] = (struct writable){"", 0750, true};
-	(void)snprintf(w[n++].path, sizeof(w->path), "%s", p->home + 1);
-	if (p->is_host)
-		w[n++] = (struct writable){"root", 0700, false};
+	w[n++] = (struct writable){"workspace", 0755, p->uid, p->gid};
+	w[n++] = (struct writable){"tmp", 01777, 0, 0};
+	w[n++] = (struct writable){"run", 01777, 0, 0};
+	w[n++] = (struct writable){"dev/shm", 01777, 0, 0};
+	w[n++] = (struct writable){"var/tmp", 01777, 0, 0};
+	if (p->is_host) {
+		w[n++] = (struct writable){"home/user", 0750, p->default_uid, p->default_gid};
+		w[n++] = (struct writable){"root", 0700, 0, 0};
+	} else if (strcmp(p->home, "/") != 0) {
+		w[n] = (struct writable){"", 0750, p->uid, p->gid};
+		(void)snprintf(w[n++].path, sizeof(w->path), "%s", p->home + 1);
+	}
 	return n;
 }
 
@@ -168,7 +171,7 @@ static bool in_image(const struct image_plan *p, const char *path)
 
 static int place_writable(const struct tier_start *s, int root_fd, const struct writable *w)
 {
-	char own[160];
+	char own[288];
 	const char *at = w->path;
 	int r;
 
@@ -181,8 +184,7 @@ static int place_writable(const struct tier_start *s, int root_fd, const struct 
 		return r;
 	if (fchmodat(root_fd, at, w->mode, 0) < 0)
 		return -errno;
-	if (w->of_user && !s->single_id &&
-	    fchownat(root_fd, at, s->plan.uid, s->plan.gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (w->uid != 0 && !s->single_id && fchownat(root_fd, at, w->uid, w->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (at != w->path)
 		return cover(root_fd, at, w->path, 0);

@@ -30,9 +30,10 @@ struct image_plan {
 	struct image_link link[IMAGE_LINKS_MAX];
 	uint32_t links;
 	bool is_host;      /* made-up /etc; /usr/local and /usr/src hidden */
-	uint32_t uid, gid; /* default user */
-	char user[64];     /* its name (or number) */
-	char home[128];    /* its home, absolute */
+	uint32_t default_uid, default_gid; /* of the image's default user */
+	uint32_t uid, gid; /* of the user the sandbox runs as, who owns the workspace */
+	char user[260];    /* NAME or UID[:GID] of that one */
+	char home[256];    /* its home, absolute */
 };
 
 /*

@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "sys/call.h"
 #include "sys/clone.h"
+#include "sys/ids.h"
 #include "sys/raw.h"
 #include "tier/container/setup_priv.h"
 #include "tier/container/start_priv.h"
@@ -181,10 +182,10 @@ static int run_idmap_tool(const char *tool, pid_t pid, uint32_t self_in, uint32_
 /* The child of a user with subordinate ids has a memory of its own: tools have to be run for it. */
 static int serve_subids(struct tier_start *s, pid_t pid, struct err *e)
 {
-	int r = run_idmap_tool("newuidmap", pid, s->plan.uid, s->res->cap_uid, s->res->sub_uid, e);
+	int r = run_idmap_tool("newuidmap", pid, s->plan.default_uid, s->res->cap_uid, s->res->sub_uid, e);
 
 	if (r == 0)
-		r = run_idmap_tool("newgidmap", pid, s->plan.gid, s->res->cap_gid, s->res->sub_gid, e);
+		r = run_idmap_tool("newgidmap", pid, s->plan.default_gid, s->res->cap_gid, s->res->sub_gid, e);
 	if (r == 0)
 		(void)!send(s->sync[0], "mp", 2, MSG_NOSIGNAL);
 	return r;
@@ -195,8 +196,8 @@ static int prepare(struct tier_start *s, struct err *e)
 	int r;
 
 	s->single_id = s->res->id_count == 1;
-	s->map_self = s->single_id && geteuid() != 0;
-	s->own_parts = geteuid() == 0;
+	s->map_self = s->single_id;
+	s->own_parts = ids_host_root();
 	r = image_plan(s->spec, &s->plan, e);
 	if (r == 0 && s->own_parts)
 		r = open_parts(&s->plan, e);
@@ -222,7 +223,7 @@ static void release(struct tier_start *s)
 static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, int *ret_served, struct err *e)
 {
 	__attribute__((aligned(16))) char stack[24 * 1024];
-	bool shared = s->map_self || geteuid() == 0;
+	bool shared = s->map_self || s->own_parts;
 	struct clone_args args = {.flags = clone_flags,
 				  .exit_signal = SIGCHLD,
 				  .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
@@ -275,7 +276,7 @@ static int explain(const struct tier_start *s, const struct serving *v, int serv
 int container_start(const struct spec *spec, const struct tier_res *res, struct tier_box *ret, struct err *e)
 {
 	struct tier_start s = {.spec = spec, .res = res, .sync = {-1, -1}, .init_fd = -1};
-	struct serving v = {.no_idmap = geteuid() != 0};
+	struct serving v = {.no_idmap = !ids_host_root()};
 	_cleanup_close_ int pidfd = -1;
 	struct pollfd p = {.events = POLLIN};
 	int served = 0, r = prepare(&s, e);
@@ -289,8 +290,11 @@ int container_start(const struct spec *spec, const struct tier_res *res, struct 
 	pid = bring_up(&s, &v, &pidfd, &served, e);
 	p.fd = pidfd;
 	if (pid < 0) {
-		r = err_set(e, ERR_UNSUPPORTED, -pid,
-			    "cannot make the namespaces: %s (run 'brig check' to see what this host lacks)",
+		r = err_set(e, ERR_UNSUPPORTED, -pid, "%s: %s (run 'brig check' to see what this host lacks)",
+			    pid == -ENOSPC ? "user namespaces: user.max_user_namespaces is reached, or 0"
+			    : pid == -EPERM || pid == -EACCES
+				? "user namespaces: this host does not allow them here"
+				: "user and other namespaces cannot be made",
 			    strerror(-pid));
 	} else if (served < 0 || s.failed != 0 || poll(&p, 1, 0) != 0) {
 		(void)kill(pid, SIGKILL);

@@ -1,4 +1,4 @@
-#include "guest/user.h"
+#include "parse/user.h"
 #include "harness/test.h"
 
 #include <errno.h>
