@@ -243,39 +243,42 @@ def a_file_request_cannot_be_held_up(m):
         ok(r["how"] in (DONE, ERROR), f"{r}")
 
 
-def watch(s, script, path="/workspace/w", flags=("RECURSIVE",), prepare="mkdir -p /workspace/w"):
-    s.run(prepare)
-    sid = s.open("WATCH", path=path, flags=list(flags))
-    s.wait(lambda e: e["ev"] == "started" and e["id"] == sid, 5, "watch started")
-    s.run(script)
-    s.run("touch /workspace/w/zz-end")
-    s.output(sid, b"zz-end")
-    ev = [(WATCH[r["EVENT"]], r["NAME"].decode(), r.get("TARGET", b"").decode()) for r in records(s.out[sid][1])]
-    s.send("reset", id=sid)
-    s.result(sid)
-    return [e for e in ev if e[1] != "zz-end"]
+def events(s, sid):
+    """[(event, name, new name)] of a watch so far."""
+    return [(WATCH[r["EVENT"]], r["NAME"].decode(), r.get("TARGET", b"").decode()) for r in records(s.out[sid][1])]
 
 
 @case
 def c17_watch_new_subfolders(m):
     with Multi(m) as s:
-        ev = watch(s, "cd w; mkdir -p a/b/c; echo x > a/b/c/f; mv a/b/c/f a/b/c/g; rm a/b/c/g; rmdir a/b/c")
+        s.run("mkdir -p /workspace/w")
+        sid = s.open("WATCH", path="/workspace/w", flags=["RECURSIVE"])
+        s.wait(lambda e: e["ev"] == "started" and e["id"] == sid, 5, "watch started")
+        s.run("mkdir -p w/a/b/c")
+        s.output(sid, b"a/b/c")
+        s.run("cd w; echo x > a/b/c/f; mv a/b/c/f a/b/c/g; rm a/b/c/g; rmdir a/b/c; touch zz-end")
+        s.output(sid, b"zz-end")
+        ev = events(s, sid)
         kinds = {(k, n) for k, n, _ in ev}
         for want in (("create", "a"), ("create", "a/b"), ("create", "a/b/c"), ("create", "a/b/c/f"), ("write", "a/b/c/f"),
                      ("remove", "a/b/c/g"), ("remove", "a/b/c")):
             ok(want in kinds, f"missing {want} in {ev}")
         ok(("rename", "a/b/c/f", "a/b/c/g") in ev, f"no rename in {ev}")
-        creates = [(k, n) for k, n, _ in ev if k == "create"]
-        eq(len(creates), len(set(creates)), f"duplicates in {ev}")
-        removes = [(k, n) for k, n, _ in ev if k == "remove"]
-        eq(len(removes), len(set(removes)), f"duplicates in {ev}")
+        for kind in ("create", "remove"):
+            names = [n for k, n, _ in ev if k == kind]
+            eq(len(names), len(set(names)), f"duplicates in {ev}")
 
 
 @case
 def c17_watch_a_burst_of_folders(m):
     """Folders made faster than they can be watched: what is in them is told all the same."""
     with Multi(m) as s:
-        ev = watch(s, "cd w; for i in 1 2 3 4 5 6 7 8 9; do mkdir -p d$i/e/f && echo x > d$i/e/f/g; done")
+        s.run("mkdir -p /workspace/w")
+        sid = s.open("WATCH", path="/workspace/w", flags=["RECURSIVE"])
+        s.wait(lambda e: e["ev"] == "started" and e["id"] == sid, 5, "watch started")
+        s.run("cd w; for i in 1 2 3 4 5 6 7 8 9; do mkdir -p d$i/e/f && echo x > d$i/e/f/g; done; touch zz-end")
+        s.output(sid, b"zz-end")
+        ev = events(s, sid)
         kinds = {(k, n) for k, n, _ in ev}
         missing = [f"d{i}/e/f/g" for i in range(1, 10) if ("create", f"d{i}/e/f/g") not in kinds]
         eq(missing, [], f"files not told, of {ev}")
