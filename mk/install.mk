@@ -5,13 +5,16 @@ SYSCONFDIR ?= /etc
 D := $(DESTDIR)
 SHARE := $(PREFIX)/share
 
+# AppArmor below version 4 would refuse the profile at every reload, and needs none.
+apparmor = $(if $(wildcard $(D)$(SYSCONFDIR)/apparmor.d/abi/4.0),$(wildcard dist/apparmor/*))
+
 # source:destination:mode of every installed file; what is not in the tree is not in the list.
 installed = $(foreach f,$(wildcard docs/man/*.[1-8]),$(f):$(SHARE)/man/man$(subst .,,$(suffix $(f)))/$(notdir $(f)):644) \
 	$(foreach f,$(wildcard dist/completions/brig.bash),$(f):$(SHARE)/bash-completion/completions/brig:644) \
 	$(foreach f,$(wildcard dist/completions/_brig),$(f):$(SHARE)/zsh/site-functions/_brig:644) \
 	$(foreach f,$(wildcard dist/completions/brig.fish),$(f):$(SHARE)/fish/vendor_completions.d/brig.fish:644) \
 	$(foreach f,$(wildcard dist/profiles/*.yaml),$(f):$(SHARE)/brig/profiles/$(notdir $(f)):644) \
-	$(foreach f,$(wildcard dist/apparmor/*),$(f):$(SYSCONFDIR)/apparmor.d/$(notdir $(f)):644) \
+	$(foreach f,$(apparmor),$(f):$(SYSCONFDIR)/apparmor.d/$(notdir $(f)):644) \
 	$(OUT)/brig:$(PREFIX)/bin/brig:755 \
 	$(OUT)/brig-init:$(LIBEXECDIR)/brig-init:755
 
