@@ -568,14 +568,14 @@ void cg_host_probe(struct cg_host *ret)
 		if (ret->v2_writable)
 			ret->v2_missing = v2_missing_at(ret->base);
 		/* the root of a hierarchy has no cgroup.kill: look at any child, else trust the kernel's age */
-		(void)snprintf(path, sizeof(path), "%s/brig/cgroup.kill", ret->v2_writable ? ret->base : mount);
+		(void)snprintf(path, sizeof(path), "%s/brig/cgroup.kill", ret->base);
 		if (ret->v2_writable) {
 			char dir[512];
 
 			(void)snprintf(dir, sizeof(dir), "%s/brig", ret->base);
 			(void)make_dir(dir);
 		}
-		ret->v2_kill = access(path, F_OK) == 0;
+		ret->v2_kill = ret->v2_writable && access(path, F_OK) == 0;
 	}
 	for (int k = 0; k < CG_V1_COUNT; k++)
 		if (access(v1_dir[k], W_OK) < 0)
