@@ -13,9 +13,9 @@ if ! command -v qemu-system-x86_64 > /dev/null; then
 	echo "1..0 # SKIP qemu-system-x86 is not installed"
 	exit 0
 fi
-if ! [ -x "$top/build/brig" ]; then
+if ! [ -x "$top/build/brig" ] || ! [ -x "$top/build/brig-init" ]; then
 	echo "1..1"
-	echo "not ok 1 - build/brig is missing: run make"
+	echo "not ok 1 - build/brig or build/brig-init is missing: run make"
 	exit 1
 fi
 exec "$top/tools/vm/run.sh" --timeout "${BRIG_VM_TIMEOUT:-900}" --append "$append" -- env PYTHONUNBUFFERED=1 "$@"

@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from vmlib import (BRIG, CG, DELEGATED, LOGIN, ROOT, SERVICE, SLACK_MS, SUBIDS, World, case, eq, main, numbers,  # noqa: E402
+from vmlib import (BRIG, CG, DELEGATED, LOGIN, ROOT, SERVICE, SLACK_MS, Stalls, SUBIDS, World, case, eq, main, numbers,  # noqa: E402
                    ok, processes, read, records, until, user_slice)
 
 MIB = 1 << 20
@@ -262,10 +262,12 @@ def cpu_time_is_limited(c):
 
 # ---- timeouts ----
 def timed_out(c, script, *opts, timeout_ms=1500):
-    j = c.json("--timeout", f"{timeout_ms}ms", *opts, "--", "bash", "-c", script, timeout=40)
+    with Stalls() as stalls:
+        j = c.json("--timeout", f"{timeout_ms}ms", *opts, "--", "bash", "-c", script, timeout=60)
     eq((j["rc"], j["timed_out"], j["oom"], j["lost"]), (124, True, False, False), repr(j))
-    ok(timeout_ms <= j["wall_ms"] + 1 and j["wall_ms"] <= timeout_ms + 100 + SLACK_MS, f"wall_ms {j['wall_ms']}")
-    print(f"# {c.name}: {script[:40]!r} ended {j['wall_ms'] - timeout_ms:.0f} ms after its time")
+    late = j["wall_ms"] - timeout_ms
+    print(f"# {c.name}: {script[:40]!r} ended {late:.0f} ms after its time; the guest stood {stalls.ms:.0f} ms")
+    ok(-1 <= late <= 100 + SLACK_MS + stalls.ms, f"late by {late} ms")
 
 
 @case(ROOT, DELEGATED)
@@ -379,8 +381,8 @@ def brig_and_runner_killed_without_delegation(c):
 
 
 @case(ROOT)
-def another_users_leftovers_are_not_roots_to_run_in(c):
-    """Sandboxes of root and of a user live side by side; ending one leaves the other."""
+def sandboxes_of_two_callers_live_side_by_side(c):
+    """Ending one leaves the other."""
     a, b = Live(c), Live(DELEGATED)
     b.end()
     ok(os.path.isdir(a.dir) and a.agent in processes(), "root's sandbox is gone")
