@@ -515,10 +515,13 @@ static int drive(struct launch_run *r, struct err *e)
 	if (ret < 0)
 		return ret;
 	start_copy_in(r);
-	loop(r);
+	/* the agent has its first request: now there is time for a fork */
+	ret = runner_hold(r->runner, e);
+	if (ret == 0)
+		loop(r);
 	tty_restore(&r->tty);
 	close_signals(&old);
-	return 0;
+	return ret;
 }
 
 int launch_run(struct launch *l, struct err *e)

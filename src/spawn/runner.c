@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 /*
- * The caller's side: it starts the sandbox, forks the runner (runner_main.c) while the agent comes up, keeps the host end of the agent's stream and a control socket, and takes over
+ * The caller's side: it starts the sandbox, forks the runner (runner_main.c) while the agent works, keeps the host end of the agent's stream and a control socket, and takes over
  * the cleaning up should the runner be killed. The first process is the caller's child.
  */
 
@@ -146,7 +146,7 @@ static int wanted_subids(const struct spec *s, uint32_t *ret_uid, uint32_t *ret_
 /* What a command line or a daemon may have handlers for, or ignore. */
 static const int callers_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGWINCH, SIGUSR1, SIGUSR2};
 
-static _Noreturn void runner_child(struct runner *r, int agent_far, int ctl_fd, int caller_pidfd)
+static _Noreturn void runner_child(struct runner *r, int ctl_fd, int caller_pidfd)
 {
 	struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
 	sigset_t none;
@@ -154,7 +154,6 @@ static _Noreturn void runner_child(struct runner *r, int agent_far, int ctl_fd, 
 
 	/* the agent must see the end of its stream when the caller is gone */
 	(void)close(r->agent_fd);
-	(void)close(agent_far);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < 3 && null_fd >= 0; fd++)
 		(void)dup2(null_fd, fd);
@@ -164,20 +163,6 @@ static _Noreturn void runner_child(struct runner *r, int agent_far, int ctl_fd, 
 		if (sigaction(callers_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_DFL)
 			(void)sigaction(callers_signals[i], &dfl, NULL);
 	_exit(runner_main(&r->s, ctl_fd, caller_pidfd));
-}
-
-static int fork_runner(struct runner *r, int agent_far, int ctl_far, struct err *e)
-{
-	struct clone_args args = {.exit_signal = SIGCHLD};
-	_cleanup_close_ int self_fd = sys_pidfd_open(getpid());
-	pid_t pid = self_fd < 0 ? self_fd : sys_clone3(&args);
-
-	if (pid == 0)
-		runner_child(r, agent_far, ctl_far, self_fd);
-	if (pid < 0)
-		return err_set(e, ERR_INTERNAL, -pid, "starting the runner: %s", strerror(-pid));
-	r->pid = pid;
-	return 0;
 }
 
 /* The sandbox without a runner, or whose runner is lost: end and remove it here. */
@@ -208,33 +193,54 @@ static void reap_root(struct runner *r)
 				(uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
 }
 
-static int start_with(struct runner *r, const struct sandbox_need *base, struct err *e)
+static int fork_runner(struct runner *r, int ctl_far, struct err *e)
 {
-	_cleanup_close_ int ctl_far = -1, agent_far = -1;
-	struct sandbox_need need = *base;
-	int ctl[2], agent[2], rc;
+	struct clone_args args = {.exit_signal = SIGCHLD};
+	_cleanup_close_ int self_fd = sys_pidfd_open(getpid());
+	pid_t pid = self_fd < 0 ? self_fd : sys_clone3(&args);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0)
-		return err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
-	r->ctl_fd = ctl[0];
-	ctl_far = ctl[1];
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0)
-		return err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
-	r->agent_fd = agent[0];
-	agent_far = agent[1];
-	if (fcntl(r->agent_fd, F_SETFL, O_NONBLOCK) < 0)
-		return err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
-	need.agent_fd = agent_far;
-	rc = sandbox_start(&r->s, &need, e);
-	if (rc < 0)
-		return rc;
-	/* the agent is on its way: now there is time for a fork */
-	rc = fork_runner(r, agent_far, ctl_far, e);
+	if (pid == 0)
+		runner_child(r, ctl_far, self_fd);
+	if (pid < 0)
+		return err_set(e, ERR_INTERNAL, -pid, "starting the runner: %s", strerror(-pid));
+	r->pid = pid;
+	return 0;
+}
+
+int runner_hold(struct runner *r, struct err *e)
+{
+	_cleanup_close_ int ctl_far = -1;
+	int ctl[2], rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0) {
+		rc = err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
+	} else {
+		r->ctl_fd = ctl[0];
+		ctl_far = ctl[1];
+		rc = fork_runner(r, ctl_far, e);
+	}
 	if (rc < 0) {
 		end_here(r);
 		reap_root(r);
+		r->state = RUNNER_ENDED;
 	}
 	return rc;
+}
+
+static int start_with(struct runner *r, const struct sandbox_need *base, struct err *e)
+{
+	_cleanup_close_ int agent_far = -1;
+	struct sandbox_need need = *base;
+	int agent[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "the agent's socket: %s", strerror(errno));
+	r->agent_fd = agent[0];
+	agent_far = agent[1];
+	if (fcntl(r->agent_fd, F_SETFL, O_NONBLOCK) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "the agent's socket: %s", strerror(errno));
+	need.agent_fd = agent_far;
+	return sandbox_start(&r->s, &need, e);
 }
 
 int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
@@ -411,6 +417,11 @@ void runner_wait(struct runner *r, struct runner_end *ret)
 {
 	struct ctl_report m;
 
+	if (r->pid <= 0 && r->s.box.root_pid > 0 && !r->left) {
+		end_here(r); /* never held */
+		reap_root(r);
+		r->state = RUNNER_ENDED;
+	}
 	while (r->state != RUNNER_ENDED && take(r, 0, &m, NULL) != -EPIPE)
 		;
 	if (r->pid > 0 && !r->left) {

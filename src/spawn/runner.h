@@ -2,8 +2,8 @@
 /*
  * Starting and holding one sandbox. The spawner's side of `brig run`, and of the daemon later.
  *
- * runner_start makes the cgroups, has the tier start the root process, and forks the sandbox's runner:
- * a small single-threaded process that enforces the life span and removes everything at the end.
+ * runner_start makes the cgroups and has the tier start the root process; runner_hold forks the sandbox's
+ * runner: a small single-threaded process that enforces the life span and removes everything at the end.
  * Caller and runner watch each other by pidfd: if the caller dies the runner kills and removes the
  * sandbox; if the runner dies, runner_wait does it in the caller.
  *
@@ -37,6 +37,13 @@ struct runner_end {
  * The caller must be single-threaded, or at least not use threads that hold locks the runner needs.
  */
 int must_check runner_start(const struct spec *spec, struct runner **ret, struct err *e);
+/*
+ * Fork the runner. To be called once, at once after runner_start, or after the first request was
+ * written: the agent then works on that while we fork. Until then only the parent-death signal and the
+ * end of the stream guard the sandbox, as when caller and runner are both killed. On failure the
+ * sandbox is ended.
+ */
+int must_check runner_hold(struct runner *r, struct err *e);
 
 /* Our end of the agent's stream; owned by the runner object, closed by runner_free. */
 int runner_agent_fd(const struct runner *r);

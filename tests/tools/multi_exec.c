@@ -289,6 +289,8 @@ static int op_start(const json_t *o, struct err *e)
 	if (r == 0)
 		r = runner_start(&spec, &runner, e);
 	if (r == 0)
+		r = runner_hold(runner, e);
+	if (r == 0)
 		r = session_new(runner_agent_fd(runner), true, &session);
 	session_dead = r != 0;
 	spec_done(&spec);
