@@ -69,7 +69,7 @@ text "A Python program does the job it was given, and then tries what code that 
 	"something might try. The caller has a secret in its environment; the sandbox has a memory limit" \
 	"of 256 MiB, a disk of 64 MiB and 64 processes. The report it made is copied out."
 export DEMO_SECRET_TOKEN=swordfish
-run 0 run --memory 256M --disk 64M --pids 64 --timeout 60s --env COLOR=$color \
+run 0 run -v --memory 256M --disk 64M --pids 64 --timeout 60s --env COLOR=$color \
 	--file examples/sales.csv --out "report.txt:$work/report.txt" examples/untrusted.py
 if [ -s "$work/report.txt" ]; then
 	printf '\n  report.txt, on the host now:\n'
