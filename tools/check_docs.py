@@ -140,7 +140,7 @@ def main():
 
 
 # Options of other programs that documents name by themselves.
-FOREIGN = {"--cgroup-manager", "--no-install-recommends", "--append", "--keep-log", "--timeout"}
+FOREIGN = {"--cgroup-manager", "--no-install-recommends", "--append", "--keep-log", "--timeout", "--scope"}
 
 if __name__ == "__main__":
     sys.exit(main())
