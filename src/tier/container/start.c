@@ -220,6 +220,7 @@ static void release(struct tier_start *s)
  * lies while this frame does. Returns its pid, or -errno when there is none; *ret_served is what
  * became of serving it.
  */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the kernel writes *ret_pidfd */
 static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, int *ret_served, struct err *e)
 {
 	__attribute__((aligned(16))) char stack[24 * 1024];
