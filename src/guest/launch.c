@@ -212,9 +212,9 @@ static void fork_child(struct agent *a, struct job *j, const struct child *c, in
 		oom_score(a, a->oom_score);
 		j->guarded = false;
 		job_end_error(j, -pid,
-			      leaf_fd >= 0	 ? "cannot start a process in the cgroup of this exec"
-			      : pid == -EAGAIN ? "process limit reached"
-					       : "cannot start a process");
+			      pid == -EAGAIN ? "process limit reached"
+			      : leaf_fd >= 0 ? "cannot start a process in the cgroup of this exec"
+					     : "cannot start a process");
 		return;
 	}
 	oom_score(a, a->oom_score);
@@ -316,7 +316,7 @@ static void send_signal(struct agent *a, struct job *j, int sig)
 		return;
 	if (j->cmd == 0)
 		j->early_signals |= UINT64_C(1) << (sig - 1);
-	else if (kill(-j->cmd, sig) < 0 && errno == ESRCH && j->pid == j->cmd)
+	else if (kill(-j->cmd, sig) < 0 && errno == ESRCH && !j->ended)
 		(void)kill(j->cmd, sig); /* it has not made its own session yet */
 }
 

@@ -199,6 +199,9 @@ static int list_folder(struct watch *s, int fd, const char *path, bool report, i
 		if (report) {
 			remember(s, full);
 			r = emit(s, WATCH_CREATE, full, NULL);
+			/* what was written before we watched makes no event any more */
+			if (r == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
+				r = emit(s, WATCH_WRITE, full, NULL);
 		}
 		if (r == 0 && S_ISDIR(st.st_mode))
 			r = add_folder(s, full, report, depth + 1);

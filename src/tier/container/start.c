@@ -131,11 +131,11 @@ static int serve_root(struct tier_start *s, struct serving *v)
 		r = raw_put(proc_of(v, "gid_map"), v->map, v->map_len);
 	if (r < 0)
 		return r;
-	(void)raw_write(s->sync[0], "m", 1);
+	(void)raw_send(s->sync[0], "m", 1);
 	idmap_parts(&s->plan, v);
 	if (v->no_idmap && (s->spec->require & REQ_NEED_IDMAP) != 0)
 		return -ENOTSUP;
-	(void)raw_write(s->sync[0], "p", 1);
+	(void)raw_send(s->sync[0], "p", 1);
 	return 0;
 }
 
