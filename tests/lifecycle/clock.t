@@ -87,7 +87,7 @@ def traced_processes(m):
 
 @case
 def many_sleepers(m):
-    on_time(m, [PY, "-c", "import os, time\nfor i in range(300):\n  if os.fork() == 0: time.sleep(60)\ntime.sleep(60)"])
+    on_time(m, [PY, "-c", "import os, time\nfor i in range(100):\n  if os.fork() == 0: time.sleep(60)\ntime.sleep(60)"])
 
 
 @case
@@ -95,7 +95,7 @@ def fork_bomb_at_its_limit(m):
     probe = m.tool("wall_probe")
     r = done(m.run("--pids", "40", "--file", f"{probe}:p", "--", "./p", "fork", "200"))
     eq(r.out.split()[1], b"11", "the limit (EAGAIN)")
-    on_time(m, [PY, "-c", "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"], ["--pids", "100"])
+    on_time(m, [PY, "-c", "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"], ["--pids", "64"])
 
 
 @case
