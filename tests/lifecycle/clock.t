@@ -115,7 +115,7 @@ def nobody_reads(m):
     r, w = os.pipe()
     try:
         p = m.popen(m.run_argv("--timeout", "600ms", "--", "yes"), stdout=w, stderr=subprocess.DEVNULL)
-        until(lambda: any(b"yes" in reap.cmdline(x) for x in reap.below(p.pid)), 5, "command not up")
+        until(lambda: any(reap.cmdline(x) == b"yes\0" for x in reap.below(p.pid)), 5, "command not up")
         until(lambda: not any(reap.cmdline(x) == b"yes\0" for x in reap.below(p.pid)), 5, "never ends")
         took = time.monotonic() - t
         ok(0.59 <= took < 0.8, f"the command was gone after {took:.3f} s")
