@@ -311,6 +311,31 @@ def terminal_input_cannot_be_faked(m):
     t = probe(m)
     ok(t["tiocsti"] not in ("0",), f"TIOCSTI answers {t['tiocsti']}")
 
+AGENT_CLONE3 = """
+import ctypes, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+at = 0x627269670000  # src/wire/agent_abi.h
+assert libc.mmap(ctypes.c_void_p(at), ctypes.c_size_t(4096), 3, 0x100022, -1, ctypes.c_long(0)) == at
+for flags in (0, 0x10000000, 0x20000, 0x40000000, 0x20000000, 0x08000000, 0x04000000, 0x02000000):
+    ctypes.memmove(at, struct.pack("8Q", flags, 0, 0, 0, 17, 0, 0, 0), 64)
+    pid = libc.syscall(435, ctypes.c_void_p(at), 64)
+    if pid == 0:
+        os._exit(0)
+    print(hex(flags), "made" if pid > 0 else ctypes.get_errno())
+"""
+
+
+@case
+def the_agents_way_into_clone3_makes_no_namespace(m):
+    """The filter knows the agent's clone3 by an address anybody may use: behind it stand the limit of zero
+    user namespaces (ENOSPC) and the missing capabilities (EPERM)."""
+    r = done(m.run("--", PY, "-c", AGENT_CLONE3))
+    got = dict(line.split() for line in r.out.decode().splitlines())
+    eq(got.pop("0x0"), "made", "a plain clone")
+    eq(got.pop("0x10000000"), "28", "a user namespace")
+    eq(sorted(set(got.values())), ["1"], f"the other namespaces: {got}")
+
 
 @case
 def threads_and_fork_work_without_clone3(m):
