@@ -98,8 +98,11 @@ static bool set_signals(int *ret_fd)
 {
 	sigset_t chld;
 
-	/* execve(2) left nothing but defaults and what the tier ignored, which is nothing */
-	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+	/* what the caller ignores, as a shell's background job does, is ignored across execve(2) */
+	for (int sig = 1; sig <= SIGRTMAX; sig++) {
+		if (sig != SIGKILL && sig != SIGSTOP)
+			(void)sigaction(sig, &(struct sigaction){.sa_handler = sig == SIGPIPE ? SIG_IGN : SIG_DFL}, NULL);
+	}
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	if (sigprocmask(SIG_SETMASK, &chld, NULL) < 0)
