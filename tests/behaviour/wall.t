@@ -338,6 +338,14 @@ def the_agents_way_into_clone3_makes_no_namespace(m):
 
 
 @case
+def signals_the_caller_ignores_work_inside(m):
+    """A shell's background jobs ignore SIGINT and SIGQUIT, nohup ignores SIGHUP: not the sandbox's business."""
+    argv = m.run_argv("--", "grep", "^SigIgn", "/proc/self/status")
+    r = done(m.exec(["sh", "-c", "trap '' HUP INT QUIT TERM USR1; exec \"$@\"", "sh", *argv]))
+    eq(r.out, b"SigIgn:\t0000000000000000\n", "ignored signals")
+
+
+@case
 def threads_and_fork_work_without_clone3(m):
     done(m.py("import threading, os\nt=threading.Thread(target=lambda: print('t')); t.start(); t.join()\n"
               "print(os.waitpid(os.fork() or os._exit(3), 0)[1] >> 8)"), out=b"t\n3\n")
