@@ -220,12 +220,11 @@ def overlay_counts_against_the_disk(m):
 
 
 # ---- other images ----
-@case
-def image_of_a_folder(m):
+def busybox_image(m, name, passwd):
     """A root folder of the caller's: busybox and nothing else."""
     if not os.path.exists("/bin/busybox"):
         raise Skip("no static busybox on this host")
-    img = m.mkdir("img")
+    img = m.mkdir(name)
     for d in ("bin", "etc", "dev", "proc", "tmp", "workspace"):
         os.mkdir(os.path.join(img, d))
     with open("/bin/busybox", "rb") as f:
@@ -235,11 +234,38 @@ def image_of_a_folder(m):
             f.write(data)
         os.chmod(os.path.join(img, "bin", n), 0o755)
     with open(os.path.join(img, "etc", "passwd"), "w", encoding="ascii") as f:
-        f.write("root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n")
+        f.write(passwd)
     m.give_tree(img)
     os.chmod(img, 0o755)
+    return img
+
+
+@case
+def image_of_a_folder(m):
+    img = busybox_image(m, "img", "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n")
     r = done(m.run("--image", img, "--", "/bin/sh", "-c", "ls /; cat /etc/passwd; echo x > f; cat f"), rc=0)
     ok(b"user:x:1000" in r.out and r.out.endswith(b"x\n") and b"usr" not in r.out, repr(r))
+
+
+@case
+def image_that_names_host_folders(m):
+    """Links and home folders of a hostile image lead nowhere outside of it, not even while it is set up."""
+    outside = m.mkdir("outside")
+    os.mkdir(os.path.join(outside, "tmp"))
+    m.give_tree(outside)
+    os.chmod(outside, 0o777)
+    os.chmod(os.path.join(outside, "tmp"), 0o711)
+    for i, (home, link) in enumerate((("/" + outside + "/made", None), ("/" + outside + "/tmp", None),
+                                      ("/workspace/../.." + outside + "/made", None), ("/.brig", None),
+                                      ("/proc/x", None), ("/var/tmp/", "var"), ("/home/made/deep", "home"),
+                                      ("/root", "root"))):
+        img = busybox_image(m, f"img{i}", f"root:x:0:0::{home}:/bin/sh\n")
+        if link:
+            os.symlink(outside, os.path.join(img, link))
+        r = done(m.run("--image", img, "--", "/bin/sh", "-c", "echo x > /workspace/f; cat /workspace/f"), rc=0)
+        eq(r.out, b"x\n", f"home {home!r}, link {link!r}")
+        eq(os.listdir(outside), ["tmp"], f"home {home!r}, link {link!r} made something")
+        eq(os.stat(os.path.join(outside, "tmp")).st_mode & 0o7777, 0o711, f"home {home!r}, link {link!r} changed a mode")
 
 
 @case

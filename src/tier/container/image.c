@@ -4,6 +4,7 @@
 #include "sys/call.h"
 #include "tier/container/etc_priv.h"
 #include "tier/container/setup_priv.h"
+#include "wire/pack.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -149,6 +150,26 @@ static char *read_passwd(const char *image, size_t *ret_n)
 	return text;
 }
 
+/*
+ * The home folder, which is to be writable. The image's passwd names it, so it may be anything: only an
+ * absolute path of plain form counts, and none the sandbox makes itself; "/" stands for no home.
+ */
+static void set_home(struct image_plan *p, const char *home)
+{
+	static const char *const ours[] = {"/proc", "/dev", "/sys", "/.brig"};
+	size_t n = strlen(home);
+
+	while (n > 1 && home[n - 1] == '/')
+		n--;
+	if (n < 2 || !pack_path_ok(home + 1, n - 1))
+		n = 1;
+	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+		if (strncmp(home, ours[i], strlen(ours[i])) == 0 &&
+		    (n == strlen(ours[i]) || home[strlen(ours[i])] == '/'))
+			n = 1;
+	(void)snprintf(p->home, sizeof(p->home), "%.*s", (int)n, home);
+}
+
 /* Who the sandbox runs as. */
 static int plan_user(const struct spec *spec, struct image_plan *p, struct err *e)
 {
@@ -171,7 +192,7 @@ static int plan_user(const struct spec *spec, struct image_plan *p, struct err *
 	p->uid = u.uid;
 	p->gid = u.gid;
 	(void)snprintf(p->user, sizeof(p->user), "%s", who);
-	(void)snprintf(p->home, sizeof(p->home), "%s", u.home);
+	set_home(p, u.home);
 	return 0;
 }
 

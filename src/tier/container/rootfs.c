@@ -3,6 +3,7 @@
 #include "sys/call.h"
 #include "tier/container/etc_priv.h"
 #include "tier/container/setup_priv.h"
+#include "wire/pack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,20 +29,32 @@ struct writable {
 	uint32_t uid, gid;
 };
 
+/*
+ * Make the folders of path, one by one and never through a link: until the pivot the host's tree is
+ * still there, and an absolute link of the image's, or an absolute path, would lead into it.
+ */
 static int make_dirs(int root_fd, const char *path)
 {
-	char part[320];
-	size_t n = strlen(path);
+	_cleanup_close_ int at = -1;
+	char name[256];
 
-	if (n >= sizeof(part))
-		return -ENAMETOOLONG;
-	for (size_t i = 1; i <= n; i++) {
-		if (path[i] != '/' && path[i] != '\0')
-			continue;
-		memcpy(part, path, i);
-		part[i] = '\0';
-		if (mkdirat(root_fd, part, 0755) < 0 && errno != EEXIST)
+	if (path[0] == '\0' || !pack_path_ok(path, strlen(path)))
+		return -EINVAL;
+	while (*path != '\0') {
+		size_t n = strcspn(path, "/");
+		int from = at < 0 ? root_fd : at, next;
+
+		memcpy(name, path, n); /* at most 255 bytes: pack_path_ok */
+		name[n] = '\0';
+		if (mkdirat(from, name, 0755) < 0 && errno != EEXIST)
 			return -errno;
+		next = openat(from, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			return -errno;
+		if (at >= 0)
+			(void)close(at);
+		at = next;
+		path += path[n] == '/' ? n + 1 : n;
 	}
 	return 0;
 }
@@ -118,24 +131,27 @@ static int place_part(struct tier_start *s, int root_fd, struct image_part *p)
 	return r;
 }
 
-/* Bind `from` of our root over a folder that may be the image's. Missing there, or not a folder: skipped. */
+/* Bind `from` of our root over what may be the image's. Missing there, or a folder here and none there: skipped. */
 static int cover(int root_fd, const char *from, const char *to, uint64_t attrs)
 {
 	/* the target first: a mount that is made and dropped again costs an RCU wait */
 	_cleanup_close_ int dst =
 	    sys_openat2(root_fd, to, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	_cleanup_close_ int src = -1;
-	int r = 0;
+	struct stat ours, theirs;
+	int r;
 
 	if (dst < 0)
+		return 0;
+	if (fstatat(root_fd, from, &ours, AT_SYMLINK_NOFOLLOW) < 0 || fstat(dst, &theirs) < 0)
+		return -errno;
+	if (S_ISDIR(ours.st_mode) != S_ISDIR(theirs.st_mode))
 		return 0;
 	src = sys_open_tree(root_fd, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (src < 0)
 		return src;
-	if (attrs != 0)
-		r = sys_mount_setattr(src, 0, attrs, 0, -1);
-	r = r < 0 ? r : mount_at(src, dst, "");
-	return r == -ENOTDIR ? 0 : r;
+	r = attrs != 0 ? sys_mount_setattr(src, 0, attrs, 0, -1) : 0;
+	return r < 0 ? r : mount_at(src, dst, "");
 }
 
 static uint32_t writables(const struct image_plan *p, struct writable w[8])
@@ -157,15 +173,22 @@ static uint32_t writables(const struct image_plan *p, struct writable w[8])
 	return n;
 }
 
-/* Is path below a part that the image brings? Then a folder of our own is bound over it. */
+static bool is_below(const char *path, const char *top)
+{
+	size_t n = strlen(top);
+
+	return strncmp(path, top, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* Is path, or a folder above it, a part or a link that the image brings? Then a folder of our own is bound over it. */
 static bool in_image(const struct image_plan *p, const char *path)
 {
-	for (uint32_t i = 0; i < p->parts; i++) {
-		size_t n = strlen(p->part[i].dst);
-
-		if (strncmp(path, p->part[i].dst, n) == 0 && (path[n] == '/' || path[n] == '\0'))
+	for (uint32_t i = 0; i < p->parts; i++)
+		if (is_below(path, p->part[i].dst))
 			return true;
-	}
+	for (uint32_t i = 0; i < p->links; i++)
+		if (is_below(path, p->link[i].name))
+			return true;
 	return false;
 }
 
