@@ -72,6 +72,14 @@ static void add_socket(scmp_filter_ctx c)
 			      SCMP_A0(SCMP_CMP_GT, AF_NETLINK)), "socket");
 }
 
+/* All 64 bits count, as with socket: a number with a high half is no family either. */
+static void add_socketpair(scmp_filter_ctx c)
+{
+	must(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX)), "socketpair");
+	must(seccomp_rule_add(c, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socketpair), 1, SCMP_A0(SCMP_CMP_NE, AF_UNIX)),
+	     "socketpair");
+}
+
 static void add_ns_call(scmp_filter_ctx c, int nr, uint64_t extra)
 {
 	uint64_t all = extra;
@@ -129,6 +137,8 @@ static void add_args(scmp_filter_ctx c, const struct row *r)
 {
 	if (r->nr == SCMP_SYS(socket))
 		add_socket(c);
+	else if (r->nr == SCMP_SYS(socketpair))
+		add_socketpair(c);
 	else if (r->nr == SCMP_SYS(clone))
 		add_ns_call(c, r->nr, 0);
 	else if (r->nr == SCMP_SYS(unshare))

@@ -39,6 +39,8 @@ struct probe {
 	long a[6];
 };
 
+static int pair[2];
+
 static const struct probe calls[] = {
     {"io_uring_setup", 425, {1, BAD_PTR, 0, 0, 0, 0}},
     {"io_uring_enter", 426, {BAD_FD, 0, 0, 0, 0, 0}},
@@ -80,6 +82,9 @@ static const struct probe calls[] = {
     {"chroot", 161, {(long)"/", 0, 0, 0, 0, 0}},
     {"sethostname", 170, {(long)"x", 1, 0, 0, 0, 0}},
     {"clone3", 435, {BAD_PTR, 64, 0, 0, 0, 0}},
+    {"pair_unix", 53, {AF_UNIX, SOCK_STREAM, 0, (long)pair, 0, 0}},
+    {"pair_vsock", 53, {AF_VSOCK, SOCK_STREAM, 0, (long)pair, 0, 0}},
+    {"pair_tipc", 53, {AF_TIPC, SOCK_STREAM, 0, (long)pair, 0, 0}},
     {"unknown_470", 470, {0, 0, 0, 0, 0, 0}},
     {"unknown_600", 600, {0, 0, 0, 0, 0, 0}},
     {"unknown_100000", 100000, {0, 0, 0, 0, 0, 0}},
