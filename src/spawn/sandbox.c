@@ -92,6 +92,7 @@ static int start_tier(struct sandbox *s, const struct sandbox_need *need, uint32
 			       .leaf_fd = s->cg.v2_fd,
 			       .tasks_fd = tasks,
 			       .exec_leaf_fd = s->cg.leaf1_fd,
+			       .count_pids = (s->cg.weaker & CG_NO_PIDS) != 0,
 			       .id_base = base,
 			       .id_count = ids_host_root() || need->sub_uid != 0 ? RECORD_ID_COUNT : 1,
 			       .cap_uid = geteuid(),

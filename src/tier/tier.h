@@ -46,6 +46,7 @@ struct tier_res {
 	int leaf_fd;         /* v2 cgroup folder for the root process, -1 = none */
 	const int *tasks_fd; /* v1 `tasks` files the root process must join by itself */
 	uint32_t tasks_n;
+	bool count_pids;     /* no pids cgroup holds the process limit: count by RLIMIT_NPROC */
 	int exec_leaf_fd;    /* v2 cgroup folder of the first exec, -1 = none */
 	uint32_t id_base;    /* first host id of the sandbox's range */
 	uint32_t id_count;   /* 65536 as root; 1 = only the caller's own id */

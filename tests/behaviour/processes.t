@@ -205,6 +205,18 @@ def c15_fork_bomb_gets_eagain(m):
     ok(20 <= made < 40, f"{made} forks under a limit of 40")
 
 
+@case(modes=("root",))
+def c15_processes_are_limited_without_cgroups(m):
+    """Root on a host whose cgroups are out of reach: by RLIMIT_NPROC, as the note says."""
+    probe = m.tool("wall_probe")
+    r = done(m.native(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh",
+                       *m.run_argv("--json", "--pids", "40", "--file", f"{probe}:/workspace/p", "--",
+                                   "/workspace/p", "fork", "200")]))
+    made, err = map(int, json.loads(r.out)["stdout"].split())
+    eq(err, 11, "errno (EAGAIN)")
+    ok(20 <= made < 41, f"{made} forks under a limit of 40")
+
+
 @case
 def c15_fork_bomb_ends_on_the_clock(m):
     c15_fork_bomb_gets_eagain(m)  # else a bomb would be the host's own trouble

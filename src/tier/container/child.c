@@ -193,7 +193,7 @@ static int setup_all(struct tier_start *s, char *why, size_t size)
 	if (r == 0)
 		r = enter_root(s, root_fd, why, size);
 	if (r == 0)
-		r = setup_rlimits(s->spec, s->single_id && s->res->tasks_n == 0, why, size);
+		r = setup_rlimits(s->spec, s->res->count_pids, why, size);
 	return r == 0 ? arrange_fds(s, leaf_fd, why, size) : r;
 }
 
