@@ -251,9 +251,11 @@ void record_close(struct record *r)
 
 void record_drop(struct record *r)
 {
+	struct stat st;
 	char name[16];
 
-	if (r->fd >= 0) {
+	/* the other holder may have removed it already: then the name is somebody else's by now */
+	if (r->fd >= 0 && fstat(r->fd, &st) == 0 && st.st_nlink > 0) {
 		(void)snprintf(name, sizeof(name), "%u", r->slot);
 		(void)unlinkat(r->dir_fd, name, 0);
 	}
