@@ -474,9 +474,9 @@ int cgset_remove(struct cgset *c, unsigned wait_ms)
 	return r;
 }
 
-int cgset_sweep(const char *const *paths, uint32_t n)
+int cgset_sweep(const char *const *paths, uint32_t n, unsigned wait_ms)
 {
-	uint64_t deadline = now_ms() + 1000;
+	uint64_t deadline = now_ms() + wait_ms;
 	char kill_file[600];
 	int r = 0, one;
 

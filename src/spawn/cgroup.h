@@ -70,8 +70,8 @@ uint32_t cgset_oom_kills(const struct cgset *c);
 int cgset_remove(struct cgset *c, unsigned wait_ms);
 void cgset_done(struct cgset *c);
 
-/* Kill and remove by paths alone, for what a dead runner left. -EBUSY when something stays. */
-int cgset_sweep(const char *const *paths, uint32_t n);
+/* Kill and remove by paths alone, for what a dead runner left; waits as cgset_remove. -EBUSY when something stays. */
+int cgset_sweep(const char *const *paths, uint32_t n, unsigned wait_ms);
 
 /* What `brig check` says about cgroups. */
 struct cg_host {

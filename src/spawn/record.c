@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "spawn/cgroup.h"
+#include "spawn/sandbox_priv.h"
 #include "sys/file.h"
 
 #include <dirent.h>
@@ -149,7 +150,7 @@ static bool path_is_ours(const char *path)
 }
 
 /* Kill and remove what an abandoned, locked record names. */
-static int sweep_locked(int fd)
+static int sweep_locked(int fd, unsigned wait_ms)
 {
 	char text[4096], boot[64] = "", *line, *save = NULL;
 	const char *paths[RECORD_CGROUPS_MAX];
@@ -167,7 +168,7 @@ static int sweep_locked(int fd)
 		else if (strncmp(line, "cgroup=", 7) == 0 && n < RECORD_CGROUPS_MAX && path_is_ours(line + 7))
 			paths[n++] = line + 7;
 	}
-	return same_boot && n > 0 ? cgset_sweep(paths, n) : 0;
+	return same_boot && n > 0 ? cgset_sweep(paths, n, wait_ms) : 0;
 }
 
 static int claim_in(int dir_fd, uint32_t *ret_slot, int *ret_fd)
@@ -185,8 +186,8 @@ static int claim_in(int dir_fd, uint32_t *ret_slot, int *ret_fd)
 			continue;
 		if (r < 0)
 			return r;
-		/* somebody's leftover: it must be gone before its ids are used again */
-		if (sweep_locked(fd) < 0) {
+		/* somebody's leftover: it must be gone before its ids are used again; no start waits for that */
+		if (sweep_locked(fd, 0) < 0) {
 			(void)close(fd);
 			continue;
 		}
@@ -262,8 +263,9 @@ void record_drop(struct record *r)
 	record_close(r);
 }
 
-int record_sweep(void)
+int record_sweep(unsigned wait_ms)
 {
+	uint64_t deadline = sandbox_now_us() + (uint64_t)wait_ms * 1000;
 	struct err e = ERR_INIT;
 	struct dirent *ent;
 	int dir_fd = -1, swept = 0, r = open_dir(&dir_fd, &e);
@@ -278,11 +280,12 @@ int record_sweep(void)
 		return r;
 	}
 	while ((ent = readdir(d)) != NULL) {
+		uint64_t now = sandbox_now_us();
 		int fd = -1;
 
 		if (ent->d_name[0] < '0' || ent->d_name[0] > '9' || lock_slot(dirfd(d), ent->d_name, 0, &fd) < 0)
 			continue;
-		if (sweep_locked(fd) == 0 && unlinkat(dirfd(d), ent->d_name, 0) == 0)
+		if (sweep_locked(fd, now < deadline ? (unsigned)((deadline - now) / 1000) : 0) == 0 && unlinkat(dirfd(d), ent->d_name, 0) == 0)
 			swept++;
 		(void)close(fd);
 	}

@@ -35,7 +35,8 @@ int must_check record_note(struct record *r, const char *const *paths, uint32_t 
 void record_drop(struct record *r);
 /* Let go without removing (in a process that hands it to another). */
 void record_close(struct record *r);
-/* Sweep every record nobody holds. Returns how many sandboxes were removed, or -errno. */
-int record_sweep(void);
+/* Sweep every record nobody holds; waits up to wait_ms, all records together, for what it killed to be gone.
+ * Returns how many sandboxes were removed, or -errno. */
+int record_sweep(unsigned wait_ms);
 /* The state folder: BRIG_STATE, else /var/lib/brig as root, else $XDG_STATE_HOME or ~/.local/state, /brig. */
 int must_check record_state_dir(char *dst, size_t size, struct err *e);

@@ -453,4 +453,4 @@ void runner_free(struct runner *r)
 	free(r);
 }
 
-int runner_sweep(void) { return record_sweep(); }
+int runner_sweep(void) { return record_sweep(5000); }

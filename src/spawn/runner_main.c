@@ -19,6 +19,9 @@
  * ends a PID namespace before its first process), remove cgroups and record, report.
  */
 
+/* What others left may hold up the watch over ours only so long. */
+enum { SWEEP_MS = 50 };
+
 struct run {
 	struct sandbox *s;
 	int ctl_fd, caller_pidfd;
@@ -148,7 +151,7 @@ int runner_main(struct sandbox *s, int ctl_fd, int caller_pidfd)
 	(void)setsid(); /* the terminal's signals are for the caller */
 	keep_ours(&r);
 	(void)report(&r, &up, -1); /* a caller that is gone shows in the loop */
-	(void)record_sweep();
+	(void)record_sweep(SWEEP_MS);
 	watch(&r);
 	sandbox_kill(s);
 	sandbox_wait_gone(s);

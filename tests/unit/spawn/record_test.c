@@ -26,14 +26,14 @@ TEST(a_slot_is_given_back_once)
 	CHECK(record_claim("a", &caller, &e) == 0 && caller.slot == 0);
 	runner = (struct record){.fd = dup(caller.fd), .dir_fd = dup(caller.dir_fd), .slot = caller.slot};
 	CHECK(record_claim("other", &other, &e) == 0 && other.slot == 1);
-	CHECK(record_sweep() == 0 && exists(&caller) && exists(&other)); /* both are held */
+	CHECK(record_sweep(0) == 0 && exists(&caller) && exists(&other)); /* both are held */
 	record_drop(&runner);
 	CHECK(!exists(&caller));
 	CHECK(record_claim("next", &next, &e) == 0 && next.slot == 0);
 	record_drop(&caller);
 	CHECK(exists(&next));
 	record_close(&other); /* died: the next sweep takes it */
-	CHECK(record_sweep() == 1 && exists(&next));
+	CHECK(record_sweep(0) == 1 && exists(&next));
 	record_drop(&next);
 	(void)snprintf(live, sizeof(live), "%s/live", dir);
 	CHECK(rmdir(live) == 0 && rmdir(dir) == 0);
