@@ -91,4 +91,13 @@ if os.geteuid() != 0:
     print("1..0 # SKIP needs root to name a user with subordinate ids")
     sys.exit(0)
 os.environ["BRIG_TEST_USER"] = "root"
+@case(modes=("root",))
+def a_failed_set_up_says_why(m):
+    """Its first process has a memory of its own here: the reason has to come by the socket."""
+    img = os.path.join(m.home, "img")
+    os.makedirs(os.path.join(img, "a:b"))
+    r = done(brig(m, "--image", img, "--user", "1234", "--root", "overlay", "--", "true"), rc=125)
+    ok(b"a:b" in r.err and b"died" not in r.err, repr(r))
+
+
 sys.exit(main())

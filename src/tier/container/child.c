@@ -199,7 +199,9 @@ static int setup_all(struct tier_start *s, char *why, size_t size)
 
 static _Noreturn void fail(struct tier_start *s, int r)
 {
-	s->failed = -r;
+	s->failure.errnum = -r;
+	if (!s->shared)
+		(void)!send(s->sync[1], &s->failure, sizeof(s->failure), MSG_NOSIGNAL);
 	_exit(1);
 }
 
@@ -212,7 +214,7 @@ void setup_child(const void *arg)
 	char *argv[8], *envp[] = {NULL};
 	int argc = 0, r;
 
-	r = setup_all(s, s->why, sizeof(s->why));
+	r = setup_all(s, s->failure.why, sizeof(s->failure.why));
 	if (r < 0)
 		fail(s, r);
 	(void)snprintf(user_arg, sizeof(user_arg), "user=%s", s->plan.user);
@@ -226,9 +228,9 @@ void setup_child(const void *arg)
 	argv[argc++] = caps_arg;
 	argv[argc] = NULL;
 	(void)umask(022);
-	r = setup_jail(s, s->why, sizeof(s->why));
+	r = setup_jail(s, s->failure.why, sizeof(s->failure.why));
 	if (r < 0)
 		fail(s, r);
-	(void)snprintf(s->why, sizeof(s->why), "starting brig-init");
+	(void)snprintf(s->failure.why, sizeof(s->failure.why), "starting brig-init");
 	fail(s, sys_execveat(s->init_fd, argv, envp));
 }

@@ -36,6 +36,12 @@ struct image_plan {
 	char home[256];    /* its home, absolute */
 };
 
+/* Why a set-up child gave up: errno, 0 = it did not, and what it was doing. */
+struct setup_failure {
+	int errnum;
+	char why[220];
+};
+
 /*
  * A start under way, seen by the parent and by the set-up child, which uses the parent's memory until
  * its execve.
@@ -49,8 +55,8 @@ struct tier_start {
 	bool map_self;   /* the child writes its own id maps */
 	int sync[2];     /* parent's and child's end of a stream socket */
 	int init_fd;     /* child: brig-init as it will be executed */
-	int failed;      /* child: 0 or the errno it gave up with, and why */
-	char why[220];
+	bool shared;     /* the child uses our memory; else it sends its failure over the socket */
+	struct setup_failure failure; /* the child's */
 };
 
 /* ---- image.c: reading the plan. Runner, before clone ---- */

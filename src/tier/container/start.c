@@ -191,6 +191,19 @@ static int serve_subids(struct tier_start *s, pid_t pid, struct err *e)
 	return r;
 }
 
+/* ... and says over the socket why it gave up, if it does. */
+static void hear_failure(struct tier_start *s)
+{
+	ssize_t n;
+
+	do
+		n = recv(s->sync[0], &s->failure, sizeof(s->failure), MSG_WAITALL);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(s->failure))
+		s->failure.errnum = 0;
+	s->failure.why[sizeof(s->failure.why) - 1] = '\0';
+}
+
 static int prepare(struct tier_start *s, struct err *e)
 {
 	int r;
@@ -198,6 +211,7 @@ static int prepare(struct tier_start *s, struct err *e)
 	s->single_id = s->res->id_count == 1;
 	s->map_self = s->single_id;
 	s->own_parts = ids_host_root();
+	s->shared = s->map_self || s->own_parts;
 	r = image_plan(s->spec, &s->plan, e);
 	if (r == 0 && s->own_parts)
 		r = open_parts(&s->plan, e);
@@ -224,7 +238,6 @@ static void release(struct tier_start *s)
 static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, int *ret_served, struct err *e)
 {
 	__attribute__((aligned(16))) char stack[24 * 1024];
-	bool shared = s->map_self || s->own_parts;
 	struct clone_args args = {.flags = clone_flags,
 				  .exit_signal = SIGCHLD,
 				  .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
@@ -233,7 +246,7 @@ static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, i
 	char byte;
 	pid_t pid;
 
-	if (!shared)
+	if (!s->shared)
 		args.flags &= ~(uint64_t)CLONE_VM;
 	if (s->res->leaf_fd >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
@@ -245,16 +258,18 @@ static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, i
 		s->sync[1] = -1;
 		return pid;
 	}
-	if (!shared)
+	if (!s->shared)
 		*ret_served = serve_subids(s, pid, e);
-	if (shared && !s->map_self) {
+	if (s->shared && !s->map_self) {
 		set_pid(v, pid);
 		*ret_served = serve_root(s, v);
 	}
 	if (*ret_served < 0)
 		(void)raw_call(SYS_kill, pid, SIGKILL, 0, 0, 0);
 	/* its end of the socket closes by execve, or by its death */
-	while (raw_read(s->sync[0], &byte, 1) == -EINTR)
+	if (!s->shared)
+		hear_failure(s);
+	while (s->shared && raw_read(s->sync[0], &byte, 1) == -EINTR)
 		;
 	s->sync[1] = -1;
 	return pid;
@@ -269,9 +284,10 @@ static int explain(const struct tier_start *s, const struct serving *v, int serv
 			       "--require idmap: the image's file system has no idmapped mounts");
 	if (served < 0)
 		return err_set(e, ERR_INTERNAL, -served, "mapping user ids %s: %s", v->map, strerror(-served));
-	if (s->failed == 0)
+	if (s->failure.errnum == 0)
 		return err_set(e, ERR_LOST, EIO, "the sandbox's first process died while it was set up");
-	return err_set(e, ERR_UNSUPPORTED, s->failed, "%s: %s", s->why, strerror(s->failed));
+	return err_set(e, ERR_UNSUPPORTED, s->failure.errnum, "%s: %s", s->failure.why,
+		       strerror(s->failure.errnum));
 }
 
 int container_start(const struct spec *spec, const struct tier_res *res, struct tier_box *ret, struct err *e)
@@ -297,7 +313,7 @@ int container_start(const struct spec *spec, const struct tier_res *res, struct 
 				? "user namespaces: this host does not allow them here"
 				: "user and other namespaces cannot be made",
 			    strerror(-pid));
-	} else if (served < 0 || s.failed != 0 || poll(&p, 1, 0) != 0) {
+	} else if (served < 0 || s.failure.errnum != 0 || poll(&p, 1, 0) != 0) {
 		(void)kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
