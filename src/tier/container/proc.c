@@ -12,13 +12,15 @@
 /*
  * A fresh /proc of the sandbox's own PID namespace. What is global in it is covered: uid 0 of the
  * sandbox owns the sysctls of its IPC namespace even without a capability, so /proc/sys is mounted
- * read-only; files that tell about the host's kernel are covered by /dev/null.
+ * read-only; so is /proc/pressure, where anybody may have the host's kernel watch its whole load for
+ * him (psi triggers, work and memory no limit counts); files that tell about the host's kernel are
+ * covered by /dev/null.
  *
  * Before that the number of user namespaces below this one is set to zero (namespaces(7),
  * user.max_user_namespaces): a second wall behind the filter, for the agent too.
  */
 
-static const char *const read_only[] = {"sys", "irq", "bus", "fs", "acpi", "scsi"};
+static const char *const read_only[] = {"sys", "irq", "bus", "fs", "acpi", "scsi", "pressure"};
 static const char *const covered[] = {"kcore",	   "keys",	    "kallsyms",	  "timer_list",
 				      "sched_debug", "sysrq-trigger", "kpagecount", "kpageflags",
 				      "kpagecgroup", "latency_stats", "key-users",  "kmsg"};
