@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
+#include "cli/progress.h"
 #include "cli/tty.h"
 #include "wire/frame.h"
 
@@ -47,6 +48,7 @@ struct launch_run {
 	struct stream *exec;   /* NULL before and after */
 	struct inlet in;
 	struct tty tty;
+	struct progress progress;
 	int signal_fd;
 	uint64_t last_int_ms;  /* monotonic time of the last SIGINT, 0 = none */
 	bool forced;           /* brig or the clock ended it: do not wait long for a slow reader */
@@ -72,6 +74,7 @@ static void finish(struct launch_run *r)
 	if (r->phase == PHASE_ENDING)
 		return;
 	r->phase = PHASE_ENDING;
+	progress_end(&r->progress);
 	if (r->l->have_result && !r->forced && !r->l->exact)
 		/* after a success nobody asks what was refused on the way */
 		runner_finish(r->runner, r->l->result.how != HOW_EXIT || r->l->result.code != 0);
@@ -248,6 +251,7 @@ static void start_exec(struct launch_run *r)
 	struct err e = ERR_INIT;
 
 	r->phase = PHASE_EXEC;
+	progress_end(&r->progress);
 	if (open_exec(r, &e) < 0) {
 		fault(r, &e);
 		return;
@@ -267,6 +271,7 @@ static void start_copy_in(struct launch_run *r)
 		return;
 	}
 	r->phase = PHASE_COPY_IN;
+	progress_begin(&r->progress, "copying in", now_ms());
 	if (launch_files_begin(r->l->files, r->session, false, r->l->spec->user, &e) < 0)
 		fault(r, &e);
 }
@@ -281,6 +286,8 @@ static void start_copy_out(struct launch_run *r)
 	}
 	r->phase = PHASE_COPY_OUT;
 	inlet_stop(&r->in);
+	tty_restore(&r->tty); /* Ctrl-C is for brig again */
+	progress_begin(&r->progress, "copying out", now_ms());
 	if (launch_files_begin(l->files, r->session, true, l->spec->user, &l->copy_fault) < 0)
 		finish(r);
 }
@@ -410,6 +417,8 @@ static int wait_time(const struct launch_run *r)
 {
 	uint64_t now;
 
+	if (r->phase != PHASE_ENDING && r->progress.what != NULL)
+		return MAX(progress_wait(&r->progress, now_ms()), 1);
 	if (r->phase != PHASE_ENDING || r->drain_until_ms == 0)
 		return -1;
 	now = now_ms();
@@ -435,6 +444,9 @@ static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
  * after all of them. */
 static void next_phase(struct launch_run *r)
 {
+	if (r->progress.what != NULL)
+		progress_show(&r->progress, now_ms(), launch_files_bytes(r->l->files, r->phase == PHASE_COPY_OUT),
+			      r->l->out[0].mid_line || r->l->out[1].mid_line);
 	if (r->phase == PHASE_EXEC && r->l->have_result)
 		start_copy_out(r);
 	else if (r->phase == PHASE_COPY_IN || r->phase == PHASE_COPY_OUT)
@@ -526,7 +538,8 @@ static int drive(struct launch_run *r, struct err *e)
 
 int launch_run(struct launch *l, struct err *e)
 {
-	struct launch_run r = {.l = l, .signal_fd = -1, .tty = {.fd = -1}, .fault = ERR_INIT};
+	struct launch_run r = {.l = l, .signal_fd = -1, .tty = {.fd = -1}, .fault = ERR_INIT,
+			       .progress = {.on = l->progress}};
 	int ret;
 
 	inlet_init(&r.in);

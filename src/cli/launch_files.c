@@ -245,6 +245,21 @@ int launch_files_check(struct launch_files *f, bool out, struct err *e)
 	return first < 0 ? first : 1;
 }
 
+uint64_t launch_files_bytes(const struct launch_files *f, bool out)
+{
+	uint64_t sum = 0;
+
+	for (const struct item *i = f->first; i != NULL; i = i->next) {
+		if ((i->out != NULL) != out)
+			continue;
+		if (i->in != NULL)
+			sum += copy_in_sent(i->in);
+		else
+			sum += out ? copy_out_bytes(i->out) : i->fed;
+	}
+	return sum;
+}
+
 void launch_files_stop(struct launch_files *f)
 {
 	if (f == NULL)

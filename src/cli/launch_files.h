@@ -30,6 +30,8 @@ int must_check launch_files_begin(struct launch_files *f, struct session *s, boo
 				  const char *user, struct err *e);
 /* 1: all of that direction have ended; 0: not yet; -errno: they have, this was the first failure. */
 int must_check launch_files_check(struct launch_files *f, bool out, struct err *e);
+/* Bytes of files that one direction has moved so far. */
+uint64_t launch_files_bytes(const struct launch_files *f, bool out);
 /* Abort what still runs; before session_free. f may be NULL. */
 void launch_files_stop(struct launch_files *f);
 /* Leave out what .gitignore files name when copying out. */

@@ -94,6 +94,8 @@ static size_t write_some(struct outlet *o, const void *p, size_t n)
 						   ? TTY_CHUNK
 						   : n);
 	} while (w < 0 && errno == EINTR);
+	if (w > 0)
+		o->mid_line = o->way == OUTLET_COPY && ((const uint8_t *)p)[w - 1] != '\n';
 	if (w >= 0)
 		return (size_t)w;
 	if (errno == EAGAIN)

@@ -29,6 +29,7 @@ struct outlet {
 	bool finished;    /* nothing more will come */
 	bool nonblock;    /* src is O_NONBLOCK */
 	bool widened;     /* the pipe was made larger */
+	bool mid_line;    /* the last byte written was no line end; kept for terminals only */
 	int error;        /* errno of a write that failed; the rest is dropped */
 	uint64_t bytes;   /* taken from the sandbox */
 	uint64_t quota;   /* bytes still to take: UINT64_MAX while the command runs */

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- what happened ---- */
 
@@ -121,6 +122,20 @@ static void say_weaker(const struct launch *l)
 			say("note: %s", runner_weaker_text(walls[i].bit));
 }
 
+/* Which of the limits asked for do not hold, in one line for a person at a terminal. */
+static void note_limits(const struct launch *l)
+{
+	const struct spec *s = l->spec;
+	bool memory = s->memory != 0 && (l->weaker & WEAKER_MEMORY) != 0;
+	bool cpus = s->cpu_milli != 0 && (l->weaker & WEAKER_CPU) != 0;
+	bool pids = s->pids != 0 && (l->weaker & WEAKER_PIDS) != 0;
+
+	if (memory || cpus || pids)
+		say("note: not limited as asked:%s%s%s; 'brig check' says why and how to change it",
+		    memory ? " memory" : "", cpus ? memory ? ", cpus" : " cpus" : "",
+		    pids ? memory || cpus ? ", pids" : " pids" : "");
+}
+
 static json_t *weaker_json(const struct launch *l)
 {
 	json_t *list = json_array();
@@ -145,6 +160,8 @@ void outcome_say(const struct run_outcome *o)
 		return;
 	if (o->args->on[RUN_VERBOSE])
 		say_weaker(o->launch);
+	else if (isatty(STDERR_FILENO) == 1)
+		note_limits(o->launch);
 	if (o->timed_out)
 		say("time limit (%s) reached: the sandbox was ended",
 		    units_duration_text(s->timeout_ms, t));

@@ -214,6 +214,7 @@ void copy_in_free(struct copy_in *c)
 }
 
 uint64_t copy_in_bytes(const struct copy_in *c) { return c->bytes; }
+uint64_t copy_in_sent(const struct copy_in *c) { return c->sent; }
 uint64_t copy_in_entries(const struct copy_in *c) { return c->entries; }
 bool copy_in_is_dir(const struct copy_in *c) { return S_ISDIR(c->root_st.st_mode); }
 const struct copy_warn *copy_in_warnings(const struct copy_in *c) { return &c->o.warn; }

@@ -33,6 +33,7 @@ int must_check copy_in_new(const char *src, const struct copy_in_opts *opts, str
 /* Aborts the copy if it still runs (call before session_free). Accepts NULL. */
 void copy_in_free(struct copy_in *c);
 uint64_t copy_in_bytes(const struct copy_in *c);   /* file data measured */
+uint64_t copy_in_sent(const struct copy_in *c);    /* file data handed to the stream so far */
 uint64_t copy_in_entries(const struct copy_in *c); /* measured */
 bool copy_in_is_dir(const struct copy_in *c);
 const struct copy_warn *copy_in_warnings(const struct copy_in *c);
