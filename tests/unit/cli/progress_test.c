@@ -26,3 +26,4 @@ TEST(first_after_a_second_then_four_times_a_second)
 	progress_end(&p);
 	CHECK(progress_wait(&p, 5000) == -1);
 }
+TEST_MAIN()
