@@ -1,9 +1,10 @@
 #include "cli/inlet.h"
 /*
  * The source is the caller's and trusted with nothing but its bytes; the other end is hostile only
- * in how slowly it reads. As with outlets, EAGAIN of a splice after the source polled readable means
- * that the destination is full. A program that closes its stdin shows as POLLERR on the pipe (or
- * BROKEN on the stream); reading the caller's input stops then, and nothing else changes.
+ * in how slowly it reads. As with outlets, EAGAIN of a splice means that the destination is full only
+ * if the source still has something: others may read it too. A program that closes its stdin shows
+ * as POLLERR on the pipe (or BROKEN on the stream); reading the caller's input stops then, and nothing
+ * else changes.
  */
 #include "base/cleanup.h"
 
@@ -71,6 +72,13 @@ static void choose(struct inlet *i)
 		(void)fcntl(i->dst_fd, F_SETFL, O_NONBLOCK);
 }
 
+static bool has_data(int fd)
+{
+	struct pollfd pf = {.fd = fd, .events = POLLIN};
+
+	return poll(&pf, 1, 0) > 0;
+}
+
 static bool move_once(struct inlet *i, bool *moved)
 {
 	ssize_t n = splice(i->src_fd, NULL, i->dst_fd, NULL, SPLICE_CHUNK,
@@ -92,7 +100,7 @@ static bool move_once(struct inlet *i, bool *moved)
 		return true;
 	}
 	if (errno == EAGAIN)
-		i->blocked = !*moved;
+		i->blocked = !*moved && has_data(i->src_fd);
 	else
 		inlet_stop(i); /* EPIPE: the program reads no more; others: the input is broken */
 	return false;

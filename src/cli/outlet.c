@@ -11,8 +11,8 @@
  *      other               copied
  *
  * Our end of the sandbox's pipe becomes non-blocking only when it is read: splice does not need it.
- * EAGAIN of splice does not say which side is not ready. The caller polled the source first, so a
- * splice that moves nothing at all means a full destination.
+ * EAGAIN of splice does not say which side is not ready: the source is asked again. It may be empty
+ * although it was not a moment ago, since the program can open its end of the pipe and read too.
  */
 #include "base/cleanup.h"
 #include "base/num.h"
@@ -183,6 +183,13 @@ static void count(struct outlet *o, size_t n)
 		o->quota -= n;
 }
 
+static bool has_data(int fd)
+{
+	struct pollfd pf = {.fd = fd, .events = POLLIN};
+
+	return poll(&pf, 1, 0) > 0;
+}
+
 /* Returns false when this outlet can do no more now. */
 static bool splice_once(struct outlet *o, bool *moved)
 {
@@ -207,7 +214,7 @@ static bool splice_once(struct outlet *o, bool *moved)
 		return true;
 	}
 	if (errno == EAGAIN)
-		o->blocked = !*moved;
+		o->blocked = !*moved && has_data(o->src_fd);
 	else
 		fail(o, errno);
 	return errno != EAGAIN;

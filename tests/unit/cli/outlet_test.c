@@ -208,4 +208,33 @@ TEST(input_from_a_socket_waits_for_a_full_pipe)
 	(void)close(src[1]);
 	(void)close(dst[0]);
 }
+/* Others may have taken what poll(2) announced: waiting for room in the destination would spin. */
+TEST(what_others_took_is_not_a_full_destination)
+{
+	struct pollfd src, dst;
+	struct outlet o;
+	struct inlet in;
+	int from[2], to[2], far[2];
+
+	CHECK(pipe(from) == 0 && pipe(to) == 0 && pipe(far) == 0);
+	outlet_init(&o, to[1], 0);
+	o.src_fd = from[0];
+	outlet_pump(&o);
+	outlet_want(&o, &src);
+	CHECK(src.fd == from[0] && src.events == POLLIN && !o.finished);
+
+	inlet_init(&in);
+	inlet_to_pipe(&in, to[0], far[1]);
+	inlet_pump(&in);
+	inlet_want(&in, &src, &dst);
+	CHECK(src.fd == to[0] && dst.events == 0);
+
+	inlet_done(&in);
+	outlet_done(&o);
+	(void)close(from[1]);
+	(void)close(to[0]);
+	(void)close(to[1]);
+	(void)close(far[0]);
+}
+
 TEST_MAIN()
