@@ -488,14 +488,16 @@ static void loop(struct launch_run *r)
 
 static int open_signals(struct launch_run *r, sigset_t *old, struct err *e)
 {
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction sa;
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
 	sigaddset(&set, SIGWINCH);
+	/* a signalfd gets ignored signals too, but nohup(1) and a shell's `&` mean what they say */
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		if (sigaction(ends[i], NULL, &sa) < 0 || sa.sa_handler != SIG_IGN)
+			sigaddset(&set, ends[i]);
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (r->signal_fd < 0)
 		return err_set(e, ERR_INTERNAL, errno, "signalfd: %s", strerror(errno));

@@ -363,6 +363,18 @@ def c16_callers_terminal_is_restored(m):
 
 
 @case
+def name_of_the_terminal(m):
+    """The caller's, unless it is given."""
+    for args, want in (((), b"vt100"), (("-e", "TERM=dumb"), b"dumb")):
+        m.extra["TERM"] = "vt100"
+        try:
+            rc, out = terminal(m, m.run_argv("-t", *args, "--", "sh", "-c", "echo \"<$TERM>\""), [(b">", lambda *a: None)])
+        finally:
+            del m.extra["TERM"]
+        ok(rc == 0 and b"<" + want + b">" in out, f"{args}: {out!r}")
+
+
+@case
 def c08_interactive_bash_does_not_hang(m):
     """`bash -ic true` hung where the runner forced a process group on it."""
     done(m.run("--", "bash", "-ic", "true"), rc=0, ms=3000)
@@ -381,6 +393,18 @@ def interrupt_is_forwarded(m):
     p.send_signal(signal.SIGINT)
     eq(p.stdout.readline(), b"got\n", "forwarded")
     eq(p.wait(timeout=5), 7, "exit")
+
+
+@case
+def what_the_caller_ignores_is_not_passed_on(m):
+    """As nohup and a shell's & have it. The last signal is one that is not ignored, and is passed on."""
+    p = m.popen(["sh", "-c", "trap '' HUP INT QUIT; exec \"$@\"", "sh",
+                 *m.run_argv("--", "sh", "-c", "trap 'echo got; exit 4' TERM; echo up; while :; do read x < /dev/null; done")],
+                stdout=subprocess.PIPE)
+    eq(p.stdout.readline(), b"up\n", "start")
+    for s in (signal.SIGHUP, signal.SIGINT, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        p.send_signal(s)
+    eq((p.wait(timeout=10), p.stdout.read()), (4, b"got\n"), "end")
 
 
 @case
