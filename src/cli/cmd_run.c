@@ -95,6 +95,25 @@ static int make_argv(struct plan *p, bool is_script, struct err *e)
 	return 0;
 }
 
+static bool env_has(const struct strv *env, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (uint32_t i = 0; i < env->n; i++)
+		if (strncmp(env->v[i], name, n) == 0 && env->v[i][n] == '=')
+			return true;
+	return false;
+}
+
+static int put_term(struct strv *env, struct err *e)
+{
+	const char *term = getenv("TERM");
+	char kv[80];
+
+	(void)snprintf(kv, sizeof(kv), "TERM=%.64s", term != NULL ? term : "xterm");
+	return env_put(env, kv) < 0 ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory") : 0;
+}
+
 static int make_plan(struct plan *p, struct err *e)
 {
 	struct run_args *a = p->args;
@@ -107,13 +126,8 @@ static int make_plan(struct plan *p, struct err *e)
 			    "--tty: standard input is no terminal; leave -t out for a pipe or file");
 	if (r == 0)
 		r = run_args_load(a, e);
-	if (r == 0 && a->on[RUN_TTY]) {
-		const char *term = getenv("TERM");
-		char kv[80];
-
-		(void)snprintf(kv, sizeof(kv), "TERM=%.64s", term != NULL ? term : "xterm");
-		r = env_put(&a->spec.env, kv);
-	}
+	if (r == 0 && a->on[RUN_TTY] && !env_has(&a->spec.env, "TERM") && !env_has(&a->secrets, "TERM"))
+		r = put_term(&a->spec.env, e);
 	if (r == 0 && !a->literal)
 		r = script = script_detect(a->command[0], &p->script, e);
 	if (r >= 0)
@@ -123,7 +137,8 @@ static int make_plan(struct plan *p, struct err *e)
 	return r;
 }
 
-static void report(const struct plan *p, const struct run_outcome *o)
+/* Whoever asked for a result and did not get it must not read success from the exit code. */
+static void report(const struct plan *p, struct run_outcome *o)
 {
 	int r = 0;
 
@@ -134,6 +149,8 @@ static void report(const struct plan *p, const struct run_outcome *o)
 		r = outcome_json(o, false, p->result_fd);
 	if (r < 0)
 		say("writing the result: %s", strerror(-r));
+	if (r < 0 && o->code == 0)
+		o->code = EXIT_FAULT;
 }
 
 static void start(struct plan *p, struct run_outcome *o)

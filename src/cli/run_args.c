@@ -222,6 +222,21 @@ static int set_modes(struct run_args *a, struct err *e)
 	return 0;
 }
 
+/* A secret replaces a plain variable of its name: of two, a program may see either. */
+static void drop_env(struct strv *env, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (uint32_t i = 0; i < env->n; i++) {
+		if (strncmp(env->v[i], name, n) != 0 || env->v[i][n] != '=')
+			continue;
+		free(env->v[i]);
+		memmove(&env->v[i], &env->v[i + 1], (env->n - i) * sizeof(*env->v)); /* with the NULL */
+		env->n--;
+		return; /* env_put: there is one at most */
+	}
+}
+
 static int set_env(struct run_args *a, struct err *e)
 {
 	char q[QUOTE_MAX];
@@ -253,6 +268,7 @@ static int set_env(struct run_args *a, struct err *e)
 		explicit_bzero(kv, n + m + 2);
 		if (r < 0)
 			return no_memory(e);
+		drop_env(&a->spec.env, name);
 	}
 	return 0;
 }

@@ -245,13 +245,22 @@ static void put_counts(json_t *top, const struct run_outcome *o)
 				  json_integer(l != NULL ? (json_int_t)l->out[1].bytes : 0));
 }
 
+/* A name that is not UTF-8 is shown escaped. */
+static json_t *name_json(const char *s)
+{
+	char q[QUOTE_MAX];
+	json_t *text = s != NULL ? json_string(s) : json_null();
+
+	return text != NULL ? text : json_string(quote_bare(s, q));
+}
+
 static json_t *outcome_object(const struct run_outcome *o)
 {
 	const struct spec *s = &o->args->spec;
 	const struct launch *l = o->launch;
 
-	return json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:b, s:b, s:i, s:b, s:o, s:o, s:o}", "id", s->id,
-			 "tier", s->tier, "image", s->image, "exit",
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:b, s:i, s:b, s:o, s:o, s:o}", "id", s->id,
+			 "tier", name_json(s->tier), "image", name_json(s->image), "exit",
 			 o->exit >= 0 ? json_integer(o->exit) : json_null(), "signal",
 			 o->signal > 0 ? json_integer(o->signal) : json_null(), "timed_out",
 			 o->timed_out, "oom", o->oom, "oom_kills",

@@ -47,7 +47,7 @@ enum {
 	SPEC_DISK_DEFAULT_MIB = 512,
 	SPEC_PIDS_DEFAULT = 512,
 	SPEC_INODES_DEFAULT = 200000,
-	SPEC_MEMORY_SLACK_MIB = 64, /* disk + this must fit into memory (DESIGN: ENOSPC, never OOM) */
+	SPEC_MEMORY_SLACK_MIB = 64, /* disk + this must fit into memory: a full disk is ENOSPC, never an OOM kill */
 };
 
 void spec_init(struct spec *s); /* the defaults */

@@ -218,6 +218,15 @@ def secret_environment(m):
 
 
 @case
+def a_secret_replaces_a_plain_variable(m):
+    """Of two with one name a program may take either: there is one only."""
+    prof = m.put("p.yaml", "version: 1\nenv:\n  TOKEN: profile\n  A: a\n")
+    r = done(m.run("-p", prof, "-e", "TOKEN=plain", "-e", "B=b", "--secret-env", "TOKEN", "--", "env", env={"TOKEN": SECRET}))
+    got = sorted(line for line in r.out.decode().split("\n") if line.split("=")[0] in ("TOKEN", "A", "B"))
+    eq(got, ["A=a", "B=b", f"TOKEN={SECRET}"], "variables")
+
+
+@case
 def secret_environment_is_not_the_agents(m):
     """PID 1 inside does not hold it where another program could read it."""
     r = m.sh("cat /proc/1/environ /proc/1/cmdline 2>/dev/null; true", "--secret-env", "TOKEN", env={"TOKEN": SECRET})
@@ -487,6 +496,26 @@ def closed_standard_descriptors(m):
     ok(r.rc in (0, 125) and r.out in (b"x\n", b""), repr(r))
     r = m.exec(["sh", "-c", 'exec 0<&- 1>&- 2>&-; exec "$0" "$@"', *m.run_argv("--", "true")])
     ok(r.rc in (0, 125), repr(r))
+
+
+@case
+def a_result_that_cannot_be_written_is_no_success(m):
+    with open("/dev/full", "wb") as full:
+        p = m.popen(m.run_argv("--json", "--", "true"), stdout=full, stderr=subprocess.PIPE)
+        ok(b"writing the result" in p.communicate(timeout=20)[1], "said nothing")
+        eq(p.returncode, 125, "exit of --json")
+        p = m.popen(m.run_argv("--json", "--", "sh", "-c", "exit 3"), stdout=full, stderr=subprocess.DEVNULL)
+        eq(p.wait(timeout=20), 3, "the command's own failure")
+    eq(m.run("--result-file", "/dev/full", "--", "true").rc, 125, "exit of --result-file")
+
+
+@case
+def a_result_names_what_is_not_utf8(m):
+    image = m.mkdir("image")
+    odd = os.fsencode(image) + b"/\xff"
+    os.mkdir(odd)
+    r = m.exec([*m.run_argv("--json", "--image"), odd, "--", "true"])
+    eq(json.loads(r.out)["image"], image + "/\\xff", repr(r))
 
 
 sys.exit(main())
