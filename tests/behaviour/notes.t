@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 sys.dont_write_bytecode = True
@@ -17,11 +18,12 @@ BIG = 100 << 20
 
 
 class Terminal:
-    """A run whose standard error is a terminal."""
+    """A run whose standard error is a terminal; with -t all three are."""
 
     def __init__(self, m, *args):
         self.master, slave = pty.openpty()
-        self.p = m.popen(m.run_argv(*args), stdout=subprocess.PIPE, stderr=slave)
+        std = {"stdin": slave, "stdout": slave} if "-t" in args else {"stdout": subprocess.PIPE}
+        self.p = m.popen(m.run_argv(*args), stderr=slave, **std)
         os.close(slave)
         self.err = b""
 
@@ -51,7 +53,7 @@ class Terminal:
         return 0
 
     def end(self):
-        out = self.p.stdout.read()
+        out = self.p.stdout.read() if self.p.stdout else b""
         rc = self.p.wait(timeout=30)
         while self.read(0):
             pass
@@ -105,6 +107,19 @@ def long_copy_out_shows_how_far_it_is(m):
     eq((rc, os.stat(os.path.join(dst, "big")).st_size), (0, BIG), f"result, {err!r}")
     ok(not any(b"copying" in line for line in shown(err)), f"not erased: {err!r}")
     ok(b"half" in shown(err), f"the command's unfinished line was overwritten: {err!r}")
+
+
+@case
+def control_c_is_brigs_while_it_copies_out(m):
+    dst = m.mkdir("dst")
+    m.give(dst)
+    t = Terminal(m, "-i", "-t", "-o", f"big:{dst}", "--", "sh", "-c", f"head -c {BIG} /dev/zero > big")
+    until(lambda: os.listdir(dst), 20, "no copy")
+    pid = t.init()
+    os.kill(pid, signal.SIGSTOP)
+    ok(termios.tcgetattr(t.master)[3] & termios.ISIG, "the terminal is still raw")
+    os.kill(pid, signal.SIGCONT)
+    eq(t.end()[0], 0, "exit")
 
 
 @case
