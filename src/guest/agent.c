@@ -191,7 +191,7 @@ int agent_dispatch(struct agent *a)
 			return -EPROTO;
 		if (used == 0) {
 			p->chunk = FRAME_HDR + FRAME_MAX;
-			return 0;
+			break;
 		}
 		r = on_frame(a, &f);
 		if (r < 0)
@@ -200,10 +200,12 @@ int agent_dispatch(struct agent *a)
 			return -EPROTO;
 		buf_consume(&p->in, (size_t)used);
 	}
+	p->held = p->out.len > PEER_OUT_PAUSE && p->in.len > 0;
 	return 0;
 }
 
-void agent_settle(struct agent *a)
+/* With `last` the SHUTDOWN stream, without it all others. */
+static void settle(struct agent *a, bool last)
 {
 	uint64_t now = 0;
 
@@ -212,7 +214,7 @@ void agent_settle(struct agent *a)
 
 		if (now == 0 && j->ended)
 			now = agent_now();
-		if (!job_settle(&a->peer, j, now)) {
+		if (last != (j->id == a->shutdown_id) || !job_settle(&a->peer, j, now)) {
 			i++;
 			continue;
 		}
@@ -224,4 +226,11 @@ void agent_settle(struct agent *a)
 			job_free(j);
 		}
 	}
+}
+
+void agent_settle(struct agent *a)
+{
+	settle(a, false);
+	if (a->shutdown_id != 0)
+		settle(a, true);
 }

@@ -23,7 +23,7 @@
  */
 
 enum what { STREAM, SIGNALS, STATUS, IN, OUT, ERR };
-enum { SET_MAX = 2 + 4 * AGENT_JOBS_MAX, FLUSH_MS = 200 };
+enum { SET_MAX = 2 + 4 * AGENT_JOBS_MAX, FLUSH_MS = 200, REAP_MAX = 256 };
 
 struct set {
 	struct pollfd fd[SET_MAX];
@@ -79,10 +79,20 @@ static void build(struct set *s, struct agent *a, int sig_fd)
 		add(s, j->status_fd, POLLIN, j, STATUS);
 }
 
-static void reap(struct agent *a)
+/* Without a child of PID 1 there is no process at all: nothing is left to sweep. */
+static void end_shutdown(struct agent *a)
 {
-	for (;;) {
-		struct job *last;
+	for (uint32_t i = 0; i < a->jobs_n; i++) {
+		a->jobs[i]->sweeping = false;
+		if (a->jobs[i]->id == a->shutdown_id)
+			job_end_done(a->jobs[i]);
+	}
+}
+
+/* True when it stopped before the last: a program that makes orphans fast must not hold up streams. */
+static bool reap(struct agent *a)
+{
+	for (int i = 0; i < REAP_MAX; i++) {
 		struct rusage ru;
 		int st;
 		pid_t pid = wait4(-1, &st, WNOHANG, &ru);
@@ -91,11 +101,11 @@ static void reap(struct agent *a)
 			launch_reaped(a, pid, st, &ru);
 			continue;
 		}
-		last = pid < 0 && errno == ECHILD && a->shutdown_id != 0 ? agent_job(a, a->shutdown_id) : NULL;
-		if (last != NULL)
-			job_end_done(last);
-		return;
+		if (pid < 0 && errno == ECHILD && a->shutdown_id != 0)
+			end_shutdown(a);
+		return false;
 	}
+	return true;
 }
 
 static void serve(struct agent *a, struct job *j, enum what what, int revents)
@@ -176,11 +186,12 @@ int loop_run(struct agent *a, int sig_fd)
 {
 	static struct set set;
 	int r = take_input(a), wait;
+	bool more = false;
 
 	while (r >= 0) {
 		wait = shutdown_wait(a, launch_tick(a));
 		if (a->shutdown_id != 0)
-			reap(a); /* there may be no child at all whose end would wake us */
+			more = reap(a); /* there may be no child at all whose end would wake us */
 		agent_settle(a);
 		if (a->peer.broken || peer_flush(&a->peer) < 0)
 			return -EPIPE;
@@ -188,6 +199,8 @@ int loop_run(struct agent *a, int sig_fd)
 			break;
 		if (a->jobs_n == 0)
 			peer_idle(&a->peer);
+		if (more || (a->peer.held && a->peer.out.len <= PEER_OUT_PAUSE))
+			wait = 0; /* there is work that no descriptor tells of */
 		build(&set, a, sig_fd);
 		if (poll(set.fd, set.n, wait) < 0) {
 			if (errno != EINTR)
@@ -196,8 +209,8 @@ int loop_run(struct agent *a, int sig_fd)
 		}
 		if (set.fd[0].revents & (POLLHUP | POLLERR | POLLNVAL))
 			return -EPIPE;
-		if (serve_set(&set, a))
-			reap(a);
+		if (serve_set(&set, a) || more)
+			more = reap(a);
 		r = set.fd[0].revents & POLLIN || a->peer.in.len > 0 ? take_input(a) : 0;
 	}
 	if (r < 0)

@@ -16,6 +16,7 @@ struct peer {
 	int fd;
 	bool broken; /* a frame could not be queued: the connection has to end */
 	bool greeted; /* the host's HELLO was seen */
+	bool held;    /* `in` may have whole frames: the output queue was too full to answer them */
 	size_t chunk; /* bytes to ask for in the next read */
 	struct buf in, out;
 	int fds[PEER_FDS_MAX]; /* owned until taken */
