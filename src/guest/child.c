@@ -123,6 +123,8 @@ static void become(const struct child *c, const struct user *u)
 	r = priv_drop(c->rules->root_keeps_files && u->uid == 0);
 	if (r < 0)
 		fail(-r, "dropping capabilities", NULL);
+	/* the change of ids made it what fs.suid_dumpable says (proc(5)) */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 static void reset_process(const struct child *c)

@@ -17,6 +17,7 @@
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -208,6 +209,9 @@ static void fork_child(struct agent *a, struct job *j, const struct child *c, in
 	pid = alone ? borrow_child(c, leaf_fd) : copy_child(c, j, leaf_fd);
 	if (leaf_fd >= 0)
 		act_as_self();
+	/* a change of ids, here or in a child that shares our memory, resets both (prctl(2)) */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (pid < 0) {
 		oom_score(a, a->oom_score);
 		j->guarded = false;
