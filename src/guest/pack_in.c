@@ -20,7 +20,7 @@
  * The stream comes from the host but is checked as if it did not.
  */
 
-enum { PIECE = 64 * 1024, LATE_MAX = 4096 };
+enum { PIECE = 64 * 1024, LATE_MAX = 1 << 18, LATE_BYTES = 32 * 1024 * 1024 };
 
 struct late { /* a folder whose real mode would have kept us from filling it */
 	char *path;
@@ -35,8 +35,8 @@ struct unpacker {
 	int file;          /* being written */
 	off_t off;
 	struct pack_decoder d;
-	struct late late[LATE_MAX];
-	size_t late_n;
+	struct late *late; /* at most LATE_MAX, with LATE_BYTES of paths */
+	size_t late_n, late_cap, late_bytes;
 };
 
 static int fail(struct unpacker *u, int err, const char *what)
@@ -120,12 +120,22 @@ static int clear(int at, const char *name)
 
 static int remember_mode(struct unpacker *u, mode_t mode)
 {
-	char *path = strdup(u->d.entry.path);
+	size_t n = strlen(u->d.entry.path) + 1;
+	char *path;
 
-	if (path == NULL || u->late_n == LATE_MAX) {
-		free(path);
-		return -ENOMEM;
+	if (u->late_n == u->late_cap) {
+		size_t cap = u->late_cap == 0 ? 64 : 2 * u->late_cap;
+		struct late *v = cap > LATE_MAX ? NULL : reallocarray(u->late, cap, sizeof(*v));
+
+		if (v == NULL)
+			return -ENOMEM;
+		u->late = v;
+		u->late_cap = cap;
 	}
+	path = n > LATE_BYTES - u->late_bytes ? NULL : strdup(u->d.entry.path);
+	if (path == NULL)
+		return -ENOMEM;
+	u->late_bytes += n;
 	u->late[u->late_n++] = (struct late){path, mode};
 	return 0;
 }

@@ -173,6 +173,10 @@ def pack(t):
              "is made on request")
         s = do(a, PACK_IN, "/mnt/in", packed(entry(FILE, b"d", b"x")))
         t.eq(s.result.get("errno"), 21, "a folder is not replaced")
+        s = do(a, PACK_IN, "/mnt/many", packed(entry(DIR, b"", mode=0o755),
+                                               *(entry(DIR, b"%d" % i, mode=0o555) for i in range(5000))))
+        got = a.sh("find /mnt/many -perm 555 | wc -l").out[OUT]
+        t.eq((s.result["how"], got), (DONE, b"5000\n"), f"thousands of folders nobody may write to {s.text}")
 
 
 CREATED, WRITTEN, REMOVED, RENAMED, CHMODDED = 1, 2, 3, 4, 5
