@@ -8,6 +8,7 @@
 #include "cli/say.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #define COMMAND(id, name, usage, summary) extern const struct command_impl command_##id;
@@ -64,6 +65,8 @@ int cli_main(int argc, char **argv)
 	const struct command *c;
 	struct err e = ERR_INIT;
 
+	/* a parent that ignores it (execve keeps that) would take the children's ends from us */
+	(void)signal(SIGCHLD, SIG_DFL);
 	if (argc < 2) {
 		(void)err_set(&e, ERR_INVALID, EINVAL, "no command given");
 		return say_usage(NULL, &e);
