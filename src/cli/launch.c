@@ -51,12 +51,14 @@ struct launch_run {
 	struct progress progress;
 	int signal_fd;
 	uint64_t last_int_ms;  /* monotonic time of the last SIGINT, 0 = none */
+	uint64_t hold_at_ms;   /* when to fork the runner; 0 = it is there */
 	bool forced;           /* brig or the clock ended it: do not wait long for a slow reader */
 	uint64_t drain_until_ms;
 	struct err fault;      /* the first failure of our own; kind NONE = none */
 };
 
 enum {
+	HOLD_MS = 10,          /* a command that takes longer, or says something, gets its runner */
 	SECOND_INT_MS = 2000,  /* a second Ctrl-C within this kills */
 	FORCED_DRAIN_MS = 1000, /* a reader gets that long after a forced end */
 };
@@ -417,12 +419,28 @@ static int wait_time(const struct launch_run *r)
 {
 	uint64_t now;
 
+	if (r->hold_at_ms != 0 && r->phase != PHASE_ENDING) {
+		now = now_ms();
+		return now >= r->hold_at_ms ? 1 : (int)(r->hold_at_ms - now);
+	}
 	if (r->phase != PHASE_ENDING && r->progress.what != NULL)
 		return MAX(progress_wait(&r->progress, now_ms()), 1);
 	if (r->phase != PHASE_ENDING || r->drain_until_ms == 0)
 		return -1;
 	now = now_ms();
 	return now >= r->drain_until_ms ? 0 : (int)(r->drain_until_ms - now);
+}
+
+/* Fork the runner when it is time, or now. */
+static void hold(struct launch_run *r, bool now)
+{
+	struct err e = ERR_INIT;
+
+	if (r->hold_at_ms == 0 || r->phase == PHASE_ENDING || (!now && now_ms() < r->hold_at_ms))
+		return;
+	r->hold_at_ms = 0;
+	if (runner_hold(r->runner, &e) < 0)
+		fault(r, &e);
 }
 
 static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
@@ -465,6 +483,8 @@ static void loop(struct launch_run *r)
 		fill(r, pf);
 		if (poll(pf, P_COUNT, timeout) < 0)
 			continue; /* EINTR: a stop signal's handler-less return */
+		/* a reader of ours that blocks us must not hold up the clock */
+		hold(r, ((pf[P_OUT].revents | pf[P_ERR].revents) & POLLIN) != 0);
 		if (pf[P_SIGNAL].revents != 0)
 			on_signals(r);
 		for (int i = 0; i < 2; i++)
@@ -529,13 +549,11 @@ static int drive(struct launch_run *r, struct err *e)
 	if (ret < 0)
 		return ret;
 	start_copy_in(r);
-	/* the agent has its first request: now there is time for a fork */
-	ret = runner_hold(r->runner, e);
-	if (ret == 0)
-		loop(r);
+	r->hold_at_ms = now_ms() + HOLD_MS;
+	loop(r);
 	tty_restore(&r->tty);
 	close_signals(&old);
-	return ret;
+	return 0;
 }
 
 int launch_run(struct launch *l, struct err *e)

@@ -212,6 +212,8 @@ int runner_hold(struct runner *r, struct err *e)
 	_cleanup_close_ int ctl_far = -1;
 	int ctl[2], rc;
 
+	if (r->pid > 0)
+		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0) {
 		rc = err_set(e, ERR_INTERNAL, errno, "starting the runner: %s", strerror(errno));
 	} else {
@@ -335,7 +337,7 @@ enum runner_state runner_handle(struct runner *r)
 {
 	struct ctl_report m;
 
-	while (r->state != RUNNER_ENDED && take(r, MSG_DONTWAIT, &m, NULL) >= 0)
+	while (r->ctl_fd >= 0 && r->state != RUNNER_ENDED && take(r, MSG_DONTWAIT, &m, NULL) >= 0)
 		;
 	return r->state;
 }
@@ -445,6 +447,9 @@ void runner_free(struct runner *r)
 		return;
 	runner_kill(r);
 	runner_wait(r, &end);
+	/* never held, and left in a hurry: one is forked now to remove what is left */
+	if (r->left && runner_hold(r, NULL) < 0)
+		r->left = false;
 	if (r->agent_fd >= 0)
 		(void)close(r->agent_fd);
 	if (r->ctl_fd >= 0)
