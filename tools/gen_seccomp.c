@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <netinet/in.h>
 #include <seccomp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,12 +54,24 @@ static const uint64_t ns_flags[] = {0x00020000, 0x02000000, 0x04000000, 0x080000
 				    0x10000000, 0x20000000, 0x40000000};
 enum { NS_TIME = 0x80 };
 
+/* Protocols up to UDP; a higher one would have the kernel load its module, where the host has one
+ * (SCTP, DCCP, UDP-Lite, MPTCP, L2TP). */
+static void add_inet(scmp_filter_ctx c, uint64_t family)
+{
+	must(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, family),
+			      SCMP_A2(SCMP_CMP_LE, IPPROTO_UDP)), "socket");
+	must(seccomp_rule_add(c, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, family),
+			      SCMP_A2(SCMP_CMP_GT, IPPROTO_UDP)), "socket");
+}
+
 static void add_socket(scmp_filter_ctx c)
 {
 	for (uint64_t family = 0; family <= AF_NETLINK; family++) {
-		if (family == AF_UNIX || family == AF_INET || family == AF_INET6)
+		if (family == AF_UNIX)
 			must(seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
 					      SCMP_A0(SCMP_CMP_EQ, family)), "socket");
+		else if (family == AF_INET || family == AF_INET6)
+			add_inet(c, family);
 		else if (family != AF_NETLINK)
 			must(seccomp_rule_add(c, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
 					      SCMP_A0(SCMP_CMP_EQ, family)), "socket");

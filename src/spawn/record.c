@@ -161,7 +161,8 @@ static int sweep_locked(int fd, unsigned wait_ms)
 	if (len <= 0)
 		return 0;
 	text[len] = '\0';
-	(void)boot_id(boot);
+	if (boot_id(boot) < 0)
+		return -EIO; /* cannot tell: it stays */
 	for (line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
 		if (strncmp(line, "boot=", 5) == 0)
 			same_boot = strcmp(line + 5, boot) == 0;

@@ -272,6 +272,7 @@ EXPECT = {
         unshare_user unshare_mnt unshare_net clone_user setns init_module finit_module delete_module kexec_load
         reboot swapon open_by_handle_at settimeofday clock_settime iopl ioperm acct quotactl syslog chroot
         sethostname mknod_null af_inet_raw af_packet af_vsock af_alg pair_vsock pair_tipc
+        af_inet_mptcp af_inet_sctp af_inet6_udplite
         af_netlink_netfilter af_netlink_audit af_netlink_uevent""",
     ENOSYS: "clone3 unknown_470 unknown_600 unknown_100000",
     0: """getpid mkfifo memfd_create close_range pair_unix af_unix af_inet_stream af_inet_dgram

@@ -175,6 +175,9 @@ static int setup_all(struct tier_start *s, char *why, size_t size)
 			strlen(s->spec->hostname != NULL ? s->spec->hostname : "brig")) < 0)
 		return -errno;
 	r = become_root(s, why, size);
+	/* a change of ids clears it */
+	if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		r = -errno;
 	if (r == 0)
 		r = wait_parts(s, why, size);
 	if (r < 0)
