@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,13 +97,14 @@ static void raise_nofile(struct agent *a)
 
 static bool set_signals(int *ret_fd)
 {
+	static const uint64_t dfl[4]; /* the kernel's struct sigaction: SIG_DFL, no flags, no mask */
 	sigset_t chld;
 
-	/* what the caller ignores, as a shell's background job does, is ignored across execve(2) */
-	for (int sig = 1; sig <= SIGRTMAX; sig++) {
-		if (sig != SIGKILL && sig != SIGSTOP)
-			(void)sigaction(sig, &(struct sigaction){.sa_handler = sig == SIGPIPE ? SIG_IGN : SIG_DFL}, NULL);
-	}
+	/* What the caller ignores, as a shell's background job does, is ignored across execve(2). By plain
+	 * calls: the C library keeps some real-time signals to itself. */
+	for (int sig = 1; sig <= 64; sig++)
+		(void)syscall(SYS_rt_sigaction, sig, &dfl, NULL, 8);
+	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	if (sigprocmask(SIG_SETMASK, &chld, NULL) < 0)
