@@ -66,7 +66,7 @@ int cli_main(int argc, char **argv)
 	struct err e = ERR_INIT;
 
 	/* a parent that ignores it (execve keeps that) would take the children's ends from us */
-	(void)signal(SIGCHLD, SIG_DFL);
+	(void)sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 	if (argc < 2) {
 		(void)err_set(&e, ERR_INVALID, EINVAL, "no command given");
 		return say_usage(NULL, &e);

@@ -27,8 +27,8 @@ static bool number(const char *p, const char *end, uint32_t *ret)
 	return true;
 }
 
-static bool line_matches(const char *p, const char *end, const char *name, uint32_t uid, uint32_t count,
-			 uint32_t *ret_first)
+static bool line_matches(const char *p, const char *end, const char *name, uint32_t uid,
+			 uint32_t count, uint32_t *ret_first)
 {
 	const char *c1 = memchr(p, ':', (size_t)(end - p));
 	const char *c2 = c1 == NULL ? NULL : memchr(c1 + 1, ':', (size_t)(end - c1 - 1));
@@ -38,14 +38,16 @@ static bool line_matches(const char *p, const char *end, const char *name, uint3
 		return false;
 	if (have < count || first == 0 || UINT32_MAX - first < have)
 		return false;
-	if (!(name != NULL && strlen(name) == (size_t)(c1 - p) && memcmp(p, name, (size_t)(c1 - p)) == 0) &&
+	if (!(name != NULL && strlen(name) == (size_t)(c1 - p) &&
+	      memcmp(p, name, (size_t)(c1 - p)) == 0) &&
 	    !(number(p, c1, &who) && who == uid))
 		return false;
 	*ret_first = first;
 	return true;
 }
 
-int subid_parse(const char *text, size_t n, const char *name, uint32_t uid, uint32_t count, uint32_t *ret_first)
+int subid_parse(const char *text, size_t n, const char *name, uint32_t uid, uint32_t count,
+		uint32_t *ret_first)
 {
 	const char *end = text + n;
 
@@ -60,7 +62,8 @@ int subid_parse(const char *text, size_t n, const char *name, uint32_t uid, uint
 	return -ENOENT;
 }
 
-int subid_find(const char *path, const char *name, uint32_t uid, uint32_t count, uint32_t *ret_first)
+int subid_find(const char *path, const char *name, uint32_t uid, uint32_t count,
+	       uint32_t *ret_first)
 {
 	enum { MAX = 64 * 1024 };
 	FILE *f = fopen(path, "re");

@@ -26,11 +26,12 @@
  * Trust: ids and paths are ours; numbers read back from cgroup files are the kernel's.
  */
 
-#define CG_ROOT   "/sys/fs/cgroup"
+#define CG_ROOT	  "/sys/fs/cgroup"
 #define CG_HYBRID CG_ROOT "/unified"
 
-static const char *const v1_dir[CG_V1_COUNT] = {
-    [CG_V1_MEMORY] = CG_ROOT "/memory", [CG_V1_CPU] = CG_ROOT "/cpu", [CG_V1_PIDS] = CG_ROOT "/pids"};
+static const char *const v1_dir[CG_V1_COUNT] = {[CG_V1_MEMORY] = CG_ROOT "/memory",
+						[CG_V1_CPU] = CG_ROOT "/cpu",
+						[CG_V1_PIDS] = CG_ROOT "/pids"};
 static const uint32_t v1_bit[CG_V1_COUNT] = {
     [CG_V1_MEMORY] = CG_NO_MEMORY, [CG_V1_CPU] = CG_NO_CPU, [CG_V1_PIDS] = CG_NO_PIDS};
 
@@ -139,7 +140,9 @@ static int give_procs(int dir_fd, uid_t owner)
 {
 	if (owner == (uid_t)-1)
 		return 0;
-	return fchownat(dir_fd, "cgroup.procs", owner, (gid_t)-1, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+	return fchownat(dir_fd, "cgroup.procs", owner, (gid_t)-1, AT_SYMLINK_NOFOLLOW) == 0
+		   ? 0
+		   : -errno;
 }
 
 int cgset_leaf(struct cgset *c, uint32_t exec_id, uid_t owner, int *ret_fd)
@@ -172,9 +175,9 @@ struct limit_file {
 };
 
 /*
- * Does a folder that is not the hierarchy's root hold processes? Then memory cannot be handed down from
- * it, and handing down only cpu and pids, which the kernel allows, would make it a threaded root: no
- * process can be started below one (cgroups(7): no internal processes, thread mode).
+ * Does a folder that is not the hierarchy's root hold processes? Then memory cannot be handed down
+ * from it, and handing down only cpu and pids, which the kernel allows, would make it a threaded
+ * root: no process can be started below one (cgroups(7): no internal processes, thread mode).
  */
 static bool holds_processes(const char *dir)
 {
@@ -211,7 +214,8 @@ static uint32_t v2_want(const struct spec *s, struct limit_file out[4])
 
 	if (s->memory > 0) {
 		out[n] = (struct limit_file){.file = "memory.max", .bit = CG_NO_MEMORY};
-		(void)snprintf(out[n++].value, sizeof(out->value), "%llu", (unsigned long long)s->memory);
+		(void)snprintf(out[n++].value, sizeof(out->value), "%llu",
+			       (unsigned long long)s->memory);
 		out[n++] = (struct limit_file){.file = "memory.swap.max", .value = "0"};
 	}
 	if (s->pids > 0) {
@@ -243,8 +247,8 @@ static int v2_limits(struct cgset *c, const struct spec *spec, struct err *e)
 		if (r == -ENOENT)
 			c->weaker |= want[i].bit; /* no swap file to forbid is no weakness */
 		else if (r < 0)
-			return err_set(e, ERR_INTERNAL, -r, "cgroup %s/%s: cannot set %s: %s", c->v2_path,
-				       want[i].file, want[i].value, strerror(-r));
+			return err_set(e, ERR_INTERNAL, -r, "cgroup %s/%s: cannot set %s: %s",
+				       c->v2_path, want[i].file, want[i].value, strerror(-r));
 	}
 	return 0;
 }
@@ -255,7 +259,8 @@ static int v1_one(struct cgset *c, enum cg_v1 k, const char *file, const char *v
 
 	if (r == 0 || (r == -ENOENT && strcmp(file, "memory.memsw.limit_in_bytes") == 0))
 		return 0;
-	return err_set(e, ERR_INTERNAL, -r, "cgroup %s/%s: cannot set %s: %s", c->v1_path[k], file, value, strerror(-r));
+	return err_set(e, ERR_INTERNAL, -r, "cgroup %s/%s: cannot set %s: %s", c->v1_path[k], file,
+		       value, strerror(-r));
 }
 
 static int v1_limit(struct cgset *c, enum cg_v1 k, const struct spec *s, struct err *e)
@@ -269,7 +274,8 @@ static int v1_limit(struct cgset *c, enum cg_v1 k, const struct spec *s, struct 
 		r = v1_one(c, k, "memory.limit_in_bytes", value, e);
 		return r < 0 ? r : v1_one(c, k, "memory.memsw.limit_in_bytes", value, e);
 	case CG_V1_CPU:
-		(void)snprintf(value, sizeof(value), "%llu", (unsigned long long)s->cpu_milli * 100);
+		(void)snprintf(value, sizeof(value), "%llu",
+			       (unsigned long long)s->cpu_milli * 100);
 		return v1_one(c, k, "cpu.cfs_quota_us", value, e);
 	case CG_V1_PIDS:
 		(void)snprintf(value, sizeof(value), "%u", s->pids);
@@ -294,13 +300,15 @@ void cgset_plan(struct cgset *c, const struct spec *spec)
 	for (enum cg_v1 k = 0; k < CG_V1_COUNT; k++)
 		c->v1_fd[k] = c->v1_tasks_fd[k] = -1;
 	if (mount != NULL && v2_base(mount, c->v2_base, sizeof(c->v2_base)) == 0)
-		(void)snprintf(c->v2_path, sizeof(c->v2_path), "%s/brig/local/%s", c->v2_base, spec->id);
+		(void)snprintf(c->v2_path, sizeof(c->v2_path), "%s/brig/local/%s", c->v2_base,
+			       spec->id);
 	else
 		c->v2_base[0] = '\0';
 	c->v2_limits = mount != NULL && strcmp(mount, CG_ROOT) == 0;
 	for (enum cg_v1 k = 0; k < CG_V1_COUNT; k++)
 		if (!c->v2_limits && v1_wanted(k, spec))
-			(void)snprintf(c->v1_path[k], sizeof(c->v1_path[k]), "%s/brig/local/%s", v1_dir[k], spec->id);
+			(void)snprintf(c->v1_path[k], sizeof(c->v1_path[k]), "%s/brig/local/%s",
+				       v1_dir[k], spec->id);
 }
 
 uint32_t cgset_paths(const struct cgset *c, const char *ret[CGSET_PATHS_MAX])
@@ -325,17 +333,22 @@ static int v1_make(struct cgset *c, enum cg_v1 k, const struct spec *spec, struc
 	if (r < 0) {
 		c->v1_path[k][0] = '\0';
 		c->weaker |= v1_bit[k];
-		return not_ours(r) ? 0 : err_set(e, ERR_INTERNAL, -r, "cannot make a cgroup below %s: %s", v1_dir[k], strerror(-r));
+		return not_ours(r)
+			   ? 0
+			   : err_set(e, ERR_INTERNAL, -r, "cannot make a cgroup below %s: %s",
+				     v1_dir[k], strerror(-r));
 	}
 	c->v1_fd[k] = open(c->v1_path[k], O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (c->v1_fd[k] < 0)
-		return err_set(e, ERR_INTERNAL, errno, "cgroup %s: %s", c->v1_path[k], strerror(errno));
+		return err_set(e, ERR_INTERNAL, errno, "cgroup %s: %s", c->v1_path[k],
+			       strerror(errno));
 	r = v1_limit(c, k, spec, e);
 	if (r < 0)
 		return r;
 	c->v1_tasks_fd[k] = openat(c->v1_fd[k], "tasks", O_WRONLY | O_CLOEXEC);
 	if (c->v1_tasks_fd[k] < 0)
-		return err_set(e, ERR_INTERNAL, errno, "cgroup %s/tasks: %s", c->v1_path[k], strerror(errno));
+		return err_set(e, ERR_INTERNAL, errno, "cgroup %s/tasks: %s", c->v1_path[k],
+			       strerror(errno));
 	return 0;
 }
 
@@ -346,11 +359,15 @@ static int v2_make(struct cgset *c, uid_t owner, struct err *e)
 	if (r < 0) {
 		c->v2_path[0] = '\0';
 		c->weaker |= CG_NO_KILL;
-		return not_ours(r) ? 0 : err_set(e, ERR_INTERNAL, -r, "cannot make a cgroup below %s: %s", c->v2_base, strerror(-r));
+		return not_ours(r)
+			   ? 0
+			   : err_set(e, ERR_INTERNAL, -r, "cannot make a cgroup below %s: %s",
+				     c->v2_base, strerror(-r));
 	}
 	c->v2_fd = open(c->v2_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (c->v2_fd < 0)
-		return err_set(e, ERR_INTERNAL, errno, "cgroup %s: %s", c->v2_path, strerror(errno));
+		return err_set(e, ERR_INTERNAL, errno, "cgroup %s: %s", c->v2_path,
+			       strerror(errno));
 	if (faccessat(c->v2_fd, "cgroup.kill", F_OK, 0) < 0)
 		c->weaker |= CG_NO_KILL;
 	r = give_procs(c->v2_fd, owner);
@@ -383,7 +400,10 @@ int cgset_make(struct cgset *c, const struct spec *spec, uid_t owner, struct err
 
 /* ---- kill, freeze ---- */
 
-int cgset_kill(struct cgset *c) { return c->v2_fd < 0 ? -EOPNOTSUPP : file_put(c->v2_fd, "cgroup.kill", "1"); }
+int cgset_kill(struct cgset *c)
+{
+	return c->v2_fd < 0 ? -EOPNOTSUPP : file_put(c->v2_fd, "cgroup.kill", "1");
+}
 
 int cgset_freeze(struct cgset *c, bool on)
 {
@@ -510,8 +530,9 @@ static uint64_t keyed(int dirfd, const char *file, const char *key)
 
 uint32_t cgset_oom_kills(const struct cgset *c)
 {
-	return (uint32_t)(c->v2_limits ? keyed(c->v2_fd, "memory.events", "oom_kill")
-				       : keyed(c->v1_fd[CG_V1_MEMORY], "memory.oom_control", "oom_kill"));
+	return (uint32_t)(c->v2_limits
+			      ? keyed(c->v2_fd, "memory.events", "oom_kill")
+			      : keyed(c->v1_fd[CG_V1_MEMORY], "memory.oom_control", "oom_kill"));
 }
 
 void cgset_usage(const struct cgset *c, struct cg_usage *ret)
@@ -564,10 +585,12 @@ void cg_host_probe(struct cg_host *ret)
 	*ret = (struct cg_host){.v2_missing = CG_NO_MEMORY | CG_NO_CPU | CG_NO_PIDS};
 	if (mount != NULL) {
 		ret->v2 = true;
-		ret->v2_writable = v2_base(mount, ret->base, sizeof(ret->base)) == 0 && access(ret->base, W_OK) == 0;
+		ret->v2_writable = v2_base(mount, ret->base, sizeof(ret->base)) == 0 &&
+				   access(ret->base, W_OK) == 0;
 		if (ret->v2_writable)
 			ret->v2_missing = v2_missing_at(ret->base);
-		/* the root of a hierarchy has no cgroup.kill: look at any child, else trust the kernel's age */
+		/* the root of a hierarchy has no cgroup.kill: look at any child, else trust the
+		 * kernel's age */
 		(void)snprintf(path, sizeof(path), "%s/brig/cgroup.kill", ret->base);
 		if (ret->v2_writable) {
 			char dir[512];

@@ -17,12 +17,12 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. flock locks belong to the open file, so the forked runner shares its caller's
- * and the lock is free only when both are gone. A claimer makes or opens the file of the first slot
- * it can lock; a file that was unlinked between open and lock is noticed by its link count. The
- * folder is 0700; its contents are ours, but a record may be torn (we may die while writing), so
- * everything read back is checked: a path that is not below /sys/fs/cgroup and inside a brig/local
- * folder is ignored.
+ * Theory of operation. flock locks belong to the open file, so the forked runner shares its
+ * caller's and the lock is free only when both are gone. A claimer makes or opens the file of the
+ * first slot it can lock; a file that was unlinked between open and lock is noticed by its link
+ * count. The folder is 0700; its contents are ours, but a record may be torn (we may die while
+ * writing), so everything read back is checked: a path that is not below /sys/fs/cgroup and inside
+ * a brig/local folder is ignored.
  */
 
 static int make_state_dir(const char *path, struct err *e)
@@ -38,7 +38,8 @@ static int make_state_dir(const char *path, struct err *e)
 		memcpy(part, path, i);
 		part[i] = '\0';
 		if (mkdir(part, i == n ? 0700 : 0755) < 0 && errno != EEXIST)
-			return err_set(e, ERR_DENIED, errno, "state folder '%s': %s (set BRIG_STATE to a folder you own)",
+			return err_set(e, ERR_DENIED, errno,
+				       "state folder '%s': %s (set BRIG_STATE to a folder you own)",
 				       path, strerror(errno));
 	}
 	return 0;
@@ -58,16 +59,19 @@ int record_state_dir(char *dst, size_t size, struct err *e)
 	} else {
 		home = getenv("HOME");
 		if (home == NULL || home[0] != '/')
-			return err_set(e, ERR_INVALID, ENOENT,
-				       "no state folder: set BRIG_STATE (or HOME) to an absolute path");
+			return err_set(
+			    e, ERR_INVALID, ENOENT,
+			    "no state folder: set BRIG_STATE (or HOME) to an absolute path");
 		n = snprintf(dst, size, "%s/.local/state/brig", home);
 	}
 	if (n < 0 || (size_t)n >= size || dst[0] != '/')
-		return err_set(e, ERR_INVALID, EINVAL, "BRIG_STATE must be an absolute path of usual length");
+		return err_set(e, ERR_INVALID, EINVAL,
+			       "BRIG_STATE must be an absolute path of usual length");
 	return 0;
 }
 
-/* Records are of this boot only, so they lie where a boot starts empty, unless BRIG_STATE says where. */
+/* Records are of this boot only, so they lie where a boot starts empty, unless BRIG_STATE says
+ * where. */
 static int live_dir(char *dst, size_t size, struct err *e)
 {
 	const char *state = getenv("BRIG_STATE"), *run = getenv("XDG_RUNTIME_DIR");
@@ -78,7 +82,9 @@ static int live_dir(char *dst, size_t size, struct err *e)
 			run = "/run";
 		if (run != NULL && run[0] == '/') {
 			n = snprintf(dst, size, "%s/brig/live", run);
-			return n > 0 && (size_t)n < size ? 0 : err_set(e, ERR_INVALID, ENAMETOOLONG, "XDG_RUNTIME_DIR");
+			return n > 0 && (size_t)n < size
+				   ? 0
+				   : err_set(e, ERR_INVALID, ENAMETOOLONG, "XDG_RUNTIME_DIR");
 		}
 	}
 	r = record_state_dir(dst, size - sizeof("/live"), e);
@@ -104,21 +110,25 @@ static int open_dir(int *ret_fd, struct err *e)
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
 	if (fd < 0)
-		return err_set(e, ERR_DENIED, errno, "state folder '%s': %s (set BRIG_STATE to a folder you own)", path,
+		return err_set(e, ERR_DENIED, errno,
+			       "state folder '%s': %s (set BRIG_STATE to a folder you own)", path,
 			       strerror(errno));
 	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022) != 0) {
 		(void)close(fd);
-		return err_set(e, ERR_DENIED, EPERM, "state folder '%s' must belong to you and be writable by nobody else",
-			       path);
+		return err_set(
+		    e, ERR_DENIED, EPERM,
+		    "state folder '%s' must belong to you and be writable by nobody else", path);
 	}
 	*ret_fd = fd;
 	return 0;
 }
 
-/* Open and lock one record. 0 and *ret_fd; -EBUSY held by somebody; -EAGAIN it went away meanwhile. */
+/* Open and lock one record. 0 and *ret_fd; -EBUSY held by somebody; -EAGAIN it went away meanwhile.
+ */
 static int lock_slot(int dir_fd, const char *name, int flags, int *ret_fd)
 {
-	_cleanup_close_ int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	_cleanup_close_ int fd =
+	    openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
 	struct stat st;
 
 	if (fd < 0)
@@ -166,7 +176,8 @@ static int sweep_locked(int fd, unsigned wait_ms)
 	for (line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
 		if (strncmp(line, "boot=", 5) == 0)
 			same_boot = strcmp(line + 5, boot) == 0;
-		else if (strncmp(line, "cgroup=", 7) == 0 && n < RECORD_CGROUPS_MAX && path_is_ours(line + 7))
+		else if (strncmp(line, "cgroup=", 7) == 0 && n < RECORD_CGROUPS_MAX &&
+			 path_is_ours(line + 7))
 			paths[n++] = line + 7;
 	}
 	return same_boot && n > 0 ? cgset_sweep(paths, n, wait_ms) : 0;
@@ -187,7 +198,8 @@ static int claim_in(int dir_fd, uint32_t *ret_slot, int *ret_fd)
 			continue;
 		if (r < 0)
 			return r;
-		/* somebody's leftover: it must be gone before its ids are used again; no start waits for that */
+		/* somebody's leftover: it must be gone before its ids are used again; no start
+		 * waits for that */
 		if (sweep_locked(fd, 0) < 0) {
 			(void)close(fd);
 			continue;
@@ -210,16 +222,19 @@ int record_claim(const char *id, struct record *ret, struct err *e)
 		return r;
 	r = claim_in(dir_fd, &slot, &fd);
 	if (r == -EUSERS)
-		return err_set(e, ERR_LIMITED, EUSERS, "%d sandboxes are alive already", RECORD_SLOTS);
+		return err_set(e, ERR_LIMITED, EUSERS, "%d sandboxes are alive already",
+			       RECORD_SLOTS);
 	if (r < 0)
-		return err_set(e, ERR_DENIED, -r, "state folder: cannot write a record: %s", strerror(-r));
+		return err_set(e, ERR_DENIED, -r, "state folder: cannot write a record: %s",
+			       strerror(-r));
 	r = boot_id(boot);
 	n = r < 0 ? 0 : snprintf(text, sizeof(text), "brig-record 1\nboot=%s\nid=%s\n", boot, id);
 	if (r == 0 && (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n))
 		r = -errno;
 	if (r < 0) {
 		(void)close(fd);
-		return err_set(e, ERR_INTERNAL, -r, "state folder: cannot write a record: %s", strerror(-r));
+		return err_set(e, ERR_INTERNAL, -r, "state folder: cannot write a record: %s",
+			       strerror(-r));
 	}
 	*ret = (struct record){.fd = fd, .dir_fd = steal_fd(&dir_fd), .slot = slot};
 	return 0;
@@ -284,9 +299,12 @@ int record_sweep(unsigned wait_ms)
 		uint64_t now = sandbox_now_us();
 		int fd = -1;
 
-		if (ent->d_name[0] < '0' || ent->d_name[0] > '9' || lock_slot(dirfd(d), ent->d_name, 0, &fd) < 0)
+		if (ent->d_name[0] < '0' || ent->d_name[0] > '9' ||
+		    lock_slot(dirfd(d), ent->d_name, 0, &fd) < 0)
 			continue;
-		if (sweep_locked(fd, now < deadline ? (unsigned)((deadline - now) / 1000) : 0) == 0 && unlinkat(dirfd(d), ent->d_name, 0) == 0)
+		if (sweep_locked(fd, now < deadline ? (unsigned)((deadline - now) / 1000) : 0) ==
+			0 &&
+		    unlinkat(dirfd(d), ent->d_name, 0) == 0)
 			swept++;
 		(void)close(fd);
 	}

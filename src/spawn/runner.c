@@ -6,8 +6,8 @@
 #include "spawn/ctl_priv.h"
 #include "spawn/record.h"
 #include "sys/call.h"
-#include "sys/ids.h"
 #include "sys/file.h"
+#include "sys/ids.h"
 #include "tier/tier.h"
 
 #include <errno.h>
@@ -24,8 +24,9 @@
 #include <unistd.h>
 
 /*
- * The caller's side: it starts the sandbox, forks the runner (runner_main.c) while the agent works, keeps the host end of the agent's stream and a control socket, and takes over
- * the cleaning up should the runner be killed. The first process is the caller's child.
+ * The caller's side: it starts the sandbox, forks the runner (runner_main.c) while the agent works,
+ * keeps the host end of the agent's stream and a control socket, and takes over the cleaning up
+ * should the runner be killed. The first process is the caller's child.
  */
 
 struct runner {
@@ -46,12 +47,15 @@ static const struct {
 		    "'systemd-run --user --scope -p Delegate=yes', or as root)"},
     {WEAKER_CPU, "cpu time is not limited: no cpu cgroup is delegated to you (run under "
 		 "'systemd-run --user --scope -p Delegate=yes', or as root)"},
-    {WEAKER_PIDS, "processes are limited per user id only: no pids cgroup is delegated to you (run under "
-		  "'systemd-run --user --scope -p Delegate=yes', or as root)"},
-    {WEAKER_KILL, "no cgroup.kill: an exec's descendants are found and killed one by one (Linux >= 5.14 and a "
-		  "writable cgroup v2 tree)"},
-    {WEAKER_IDMAP, "files of the image belong to nobody inside: idmapped mounts need root and a file system "
-		   "that has them"},
+    {WEAKER_PIDS,
+     "processes are limited per user id only: no pids cgroup is delegated to you (run under "
+     "'systemd-run --user --scope -p Delegate=yes', or as root)"},
+    {WEAKER_KILL,
+     "no cgroup.kill: an exec's descendants are found and killed one by one (Linux >= 5.14 and a "
+     "writable cgroup v2 tree)"},
+    {WEAKER_IDMAP,
+     "files of the image belong to nobody inside: idmapped mounts need root and a file system "
+     "that has them"},
     {WEAKER_LANDLOCK, "Landlock is missing: Linux >= 5.19 with 'landlock' in the lsm= list"},
 };
 
@@ -75,8 +79,10 @@ static int try_init(const char *path, int *ret_fd, bool *ret_ours, struct err *e
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 0111) == 0)
 		return -ENOENT;
 	if ((st.st_mode & 022) != 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
-		return err_set(e, ERR_DENIED, EPERM,
-			       "'%s' could be changed by others: it must belong to root or you, mode 0755", path);
+		return err_set(
+		    e, ERR_DENIED, EPERM,
+		    "'%s' could be changed by others: it must belong to root or you, mode 0755",
+		    path);
 	*ret_ours = st.st_uid == geteuid() && !ids_host_root();
 	*ret_fd = steal_fd(&fd);
 	return 0;
@@ -102,9 +108,10 @@ static int find_init(char *path, size_t size, int *ret_fd, bool *ret_ours, struc
 		r = try_init(path, ret_fd, ret_ours, e);
 	}
 	if (r < 0 && e != NULL && e->kind == ERR_NONE)
-		return err_set(e, ERR_NOT_FOUND, -r,
-			       "brig-init not found beside brig nor in %s: run 'make' or 'make install'",
-			       BRIG_LIBEXECDIR);
+		return err_set(
+		    e, ERR_NOT_FOUND, -r,
+		    "brig-init not found beside brig nor in %s: run 'make' or 'make install'",
+		    BRIG_LIBEXECDIR);
 	return r;
 }
 
@@ -119,32 +126,37 @@ static int wanted_subids(const struct spec *s, uint32_t *ret_uid, uint32_t *ret_
 	int r;
 
 	*ret_uid = *ret_gid = 0;
-	if (ids_host_root() || s->user == NULL || strcmp(s->user, dflt) == 0 || strcmp(s->user, dflt_id) == 0)
+	if (ids_host_root() || s->user == NULL || strcmp(s->user, dflt) == 0 ||
+	    strcmp(s->user, dflt_id) == 0)
 		return 0;
 	/* a static program has no name service: the local file is what subuid(5) goes by anyway */
 	f = fopen("/etc/passwd", "re");
 	while (f != NULL && (pw = fgetpwent(f)) != NULL)
 		if (pw->pw_uid == geteuid())
 			break;
-	r = subid_find("/etc/subuid", pw != NULL ? pw->pw_name : NULL, geteuid(), RECORD_ID_COUNT - 1, ret_uid);
+	r = subid_find("/etc/subuid", pw != NULL ? pw->pw_name : NULL, geteuid(),
+		       RECORD_ID_COUNT - 1, ret_uid);
 	if (r == 0)
-		r = subid_find("/etc/subgid", pw != NULL ? pw->pw_name : NULL, geteuid(), RECORD_ID_COUNT - 1, ret_gid);
+		r = subid_find("/etc/subgid", pw != NULL ? pw->pw_name : NULL, geteuid(),
+			       RECORD_ID_COUNT - 1, ret_gid);
 	if (f != NULL)
 		(void)fclose(f);
 	if (r == 0 && access("/usr/bin/newuidmap", X_OK) < 0)
 		r = -ENOENT;
 	if (r < 0)
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "--user %s: as an ordinary user only '%s' exists inside, unless newuidmap (package "
-			       "uidmap) and 65536 ids for you in /etc/subuid and /etc/subgid are there",
-			       s->user, dflt);
+		return err_set(
+		    e, ERR_UNSUPPORTED, ENOTSUP,
+		    "--user %s: as an ordinary user only '%s' exists inside, unless newuidmap "
+		    "(package uidmap) and 65536 ids for you in /etc/subuid and /etc/subgid are there",
+		    s->user, dflt);
 	return 0;
 }
 
 /* ---- start ---- */
 
 /* What a command line or a daemon may have handlers for, or ignore. */
-static const int callers_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGWINCH, SIGUSR1, SIGUSR2};
+static const int callers_signals[] = {SIGHUP,  SIGINT,	 SIGQUIT, SIGPIPE, SIGTERM,
+				      SIGCHLD, SIGWINCH, SIGUSR1, SIGUSR2};
 
 static _Noreturn void runner_child(struct runner *r, int ctl_fd, int caller_pidfd)
 {
@@ -288,7 +300,8 @@ uint32_t runner_weaker(const struct runner *r) { return r->s.weaker; }
 
 /* ---- reports ---- */
 
-/* Take one report. 1 = a REPLY is in *ret, 0 = something else was taken in, -EAGAIN, -EPIPE = lost. */
+/* Take one report. 1 = a REPLY is in *ret, 0 = something else was taken in, -EAGAIN, -EPIPE = lost.
+ */
 static int take(struct runner *r, int flags, struct ctl_report *ret, int *ret_fd)
 {
 	union {
@@ -296,14 +309,16 @@ static int take(struct runner *r, int flags, struct ctl_report *ret, int *ret_fd
 		struct cmsghdr align;
 	} ctl;
 	struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof(ctl)};
+	struct msghdr m = {
+	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof(ctl)};
 	struct cmsghdr *c;
 	ssize_t n;
 	int fd = -1;
 
 	do
 		n = recvmsg(r->ctl_fd, &m, flags | MSG_CMSG_CLOEXEC);
-	/* a runner that ended with a request of ours unread: its last report is queued behind the error */
+	/* a runner that ended with a request of ours unread: its last report is queued behind the
+	 * error */
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0 && errno == EAGAIN)
 		return -EAGAIN;
@@ -342,7 +357,8 @@ enum runner_state runner_handle(struct runner *r)
 	return r->state;
 }
 
-static int request(struct runner *r, enum ctl_op op, uint32_t arg, struct ctl_report *ret, int *ret_fd, struct err *e)
+static int request(struct runner *r, enum ctl_op op, uint32_t arg, struct ctl_report *ret,
+		   int *ret_fd, struct err *e)
 {
 	struct ctl_request q = {.op = op, .arg = arg};
 	int got = 0;
@@ -354,8 +370,8 @@ static int request(struct runner *r, enum ctl_op op, uint32_t arg, struct ctl_re
 	if (got != 1)
 		return err_set(e, ERR_LOST, EPIPE, "the sandbox has ended");
 	if (ret->ret < 0)
-		return err_set(e, ret->ret == -EOPNOTSUPP ? ERR_UNSUPPORTED : ERR_INTERNAL, -ret->ret, "runner: %s",
-			       strerror(-ret->ret));
+		return err_set(e, ret->ret == -EOPNOTSUPP ? ERR_UNSUPPORTED : ERR_INTERNAL,
+			       -ret->ret, "runner: %s", strerror(-ret->ret));
 	return 0;
 }
 

@@ -100,7 +100,8 @@ static void watch(struct run *r)
 				r->end.timed_out = true;
 				return;
 			}
-			timeout = (int)MIN((r->s->deadline_us - now + 999) / 1000, (uint64_t)INT32_MAX);
+			timeout =
+			    (int)MIN((r->s->deadline_us - now + 999) / 1000, (uint64_t)INT32_MAX);
 		}
 		if (poll(p, COUNT, timeout) < 0 && errno != EINTR)
 			return;
@@ -136,8 +137,9 @@ static void keep_only(int *fds, size_t n)
 static void keep_ours(const struct run *r)
 {
 	const struct sandbox *s = r->s;
-	int keep[] = {r->ctl_fd,         r->caller_pidfd,   s->record.fd,     s->record.dir_fd, s->cg.v2_fd,
-		      s->cg.leaf1_fd,    s->cg.v1_fd[0],    s->cg.v1_fd[1],   s->cg.v1_fd[2],   s->box.root_pidfd};
+	int keep[] = {r->ctl_fd,      r->caller_pidfd,	s->record.fd,	s->record.dir_fd,
+		      s->cg.v2_fd,    s->cg.leaf1_fd,	s->cg.v1_fd[0], s->cg.v1_fd[1],
+		      s->cg.v1_fd[2], s->box.root_pidfd};
 
 	keep_only(keep, ARRAY_LEN(keep));
 }

@@ -84,7 +84,8 @@ static int make_cgroups(struct sandbox *s, uid_t owner, struct err *e)
 	return r < 0 ? r : sandbox_refuse_weaker(s, e);
 }
 
-static int start_tier(struct sandbox *s, const struct sandbox_need *need, uint32_t base, struct err *e)
+static int start_tier(struct sandbox *s, const struct sandbox_need *need, uint32_t base,
+		      struct err *e)
 {
 	char leaf_path[sizeof(s->cg.v2_path) + 8];
 	int tasks[CG_V1_COUNT], r;
@@ -94,7 +95,8 @@ static int start_tier(struct sandbox *s, const struct sandbox_need *need, uint32
 			       .exec_leaf_fd = s->cg.leaf1_fd,
 			       .count_pids = (s->cg.weaker & CG_NO_PIDS) != 0,
 			       .id_base = base,
-			       .id_count = ids_host_root() || need->sub_uid != 0 ? RECORD_ID_COUNT : 1,
+			       .id_count =
+				   ids_host_root() || need->sub_uid != 0 ? RECORD_ID_COUNT : 1,
 			       .cap_uid = geteuid(),
 			       .cap_gid = getegid(),
 			       .sub_uid = need->sub_uid,
@@ -139,8 +141,8 @@ int sandbox_start(struct sandbox *s, const struct sandbox_need *need, struct err
 
 void sandbox_kill(struct sandbox *s)
 {
-	/* both: the group reaches what the namespace's first process could have hidden from us, and the
-	 * namespace reaches everything where there is no group */
+	/* both: the group reaches what the namespace's first process could have hidden from us, and
+	 * the namespace reaches everything where there is no group */
 	(void)cgset_kill(&s->cg);
 	if (s->box.root_pidfd >= 0)
 		(void)sys_pidfd_send_signal(s->box.root_pidfd, SIGKILL);
@@ -191,7 +193,8 @@ void sandbox_done(struct sandbox *s)
  */
 int sandbox_leaf(struct sandbox *s, uint32_t exec_id, int *ret_fd)
 {
-	uid_t owner = ids_host_root() ? RECORD_ID_BASE + s->record.slot * RECORD_ID_COUNT : (uid_t)-1;
+	uid_t owner =
+	    ids_host_root() ? RECORD_ID_BASE + s->record.slot * RECORD_ID_COUNT : (uid_t)-1;
 	_cleanup_close_ int fd = -1;
 	int ret;
 

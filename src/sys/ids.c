@@ -20,8 +20,8 @@ static bool maps_ranges(void)
 	if (file_get(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text)) <= 0)
 		return false;
 	for (line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save))
-		if (sscanf(line, "%llu %llu %llu", &inside, &outside, &count) == 3 && inside <= RANGES_FIRST &&
-		    count >= RANGES_END - inside)
+		if (sscanf(line, "%llu %llu %llu", &inside, &outside, &count) == 3 &&
+		    inside <= RANGES_FIRST && count >= RANGES_END - inside)
 			return true;
 	return false;
 }

@@ -25,8 +25,8 @@ const struct tier_ops *tier_by_name(const char *name)
 	return NULL;
 }
 
-void tier_report_add(struct tier_report *r, enum finding_level level, const char *what, const char *fix,
-		     const char *state_fmt, ...)
+void tier_report_add(struct tier_report *r, enum finding_level level, const char *what,
+		     const char *fix, const char *state_fmt, ...)
 {
 	struct finding *f;
 	va_list ap;

@@ -54,7 +54,10 @@ void msg_u64(struct msg_writer *w, enum msg_field f, uint64_t v)
 	msg_bytes(w, f, le, sizeof(le));
 }
 
-void msg_str(struct msg_writer *w, enum msg_field f, const char *s) { msg_bytes(w, f, s, strlen(s)); }
+void msg_str(struct msg_writer *w, enum msg_field f, const char *s)
+{
+	msg_bytes(w, f, s, strlen(s));
+}
 
 int msg_next(struct msg_reader *r, struct msg_item *ret)
 {

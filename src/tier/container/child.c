@@ -19,14 +19,18 @@
 #include <unistd.h>
 
 /*
- * The set-up child: born by clone3 into every namespace of the sandbox, still in its parent's memory,
- * it builds the root, locks itself in and becomes brig-init by execve, which gives it a memory of its
- * own. Nothing hostile runs before the execve. It leaves why it failed in the memory it shares. It
- * must not free or allocate, nor change a variable of its parent's but those meant for it; the C
- * library's errno is its alone meanwhile (see start.c).
+ * The set-up child: born by clone3 into every namespace of the sandbox, still in its parent's
+ * memory, it builds the root, locks itself in and becomes brig-init by execve, which gives it a
+ * memory of its own. Nothing hostile runs before the execve. It leaves why it failed in the memory
+ * it shares. It must not free or allocate, nor change a variable of its parent's but those meant
+ * for it; the C library's errno is its alone meanwhile (see start.c).
  */
 
-enum { FD_STREAM = 3, FD_LEAF = 4, FD_SAFE = 16 }; /* what brig-init gets; where the rest is kept till then */
+enum {
+	FD_STREAM = 3,
+	FD_LEAF = 4,
+	FD_SAFE = 16
+}; /* what brig-init gets; where the rest is kept till then */
 
 static int join_v1(const struct tier_start *s, char *why, size_t size)
 {
@@ -93,7 +97,9 @@ static int enter_root(const struct tier_start *s, int root_fd, char *why, size_t
 	if (fchdir(old_fd) < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return -errno;
 	/* the writable places are binds of their own and stay so */
-	return s->spec->root == ROOT_OVERLAY ? 0 : sys_mount_setattr(root_fd, 0, MOUNT_ATTR_RDONLY, 0, -1);
+	return s->spec->root == ROOT_OVERLAY
+		   ? 0
+		   : sys_mount_setattr(root_fd, 0, MOUNT_ATTR_RDONLY, 0, -1);
 }
 
 /* Descriptors of brig-init: 0-2 /dev/null, 3 the stream, 4 the leaf; all others close by execve. */
@@ -137,10 +143,12 @@ static int guard_init(struct tier_start *s, int root_fd, char *why, size_t size)
 	s->init_fd = s->res->init_fd;
 	if (s->res->init_path != NULL) {
 		(void)snprintf(why, size, "protecting brig-init");
-		tree_fd = sys_open_tree(AT_FDCWD, s->res->init_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		tree_fd =
+		    sys_open_tree(AT_FDCWD, s->res->init_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 		if (tree_fd < 0)
 			return tree_fd;
-		r = sys_mount_setattr(tree_fd, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, -1);
+		r = sys_mount_setattr(
+		    tree_fd, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, -1);
 		if (r == 0)
 			r = put_file(root_fd, ".brig/init", "", 0555);
 		if (r == 0)

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A minimal /dev: six harmless nodes of the host (a device node cannot be made in a user namespace),
- * an own instance of the terminal file system, and the usual links. */
+/* A minimal /dev: six harmless nodes of the host (a device node cannot be made in a user
+ * namespace), an own instance of the terminal file system, and the usual links. */
 
 static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
 static const struct {
@@ -23,7 +23,8 @@ static const struct {
 
 int setup_devices(int root_fd, char *why, size_t size)
 {
-	static const char *const pts_opts[] = {"newinstance", NULL, "ptmxmode", "0666", "mode", "0620", NULL};
+	static const char *const pts_opts[] = {"newinstance", NULL,   "ptmxmode", "0666",
+					       "mode",	      "0620", NULL};
 	_cleanup_close_ int dev_fd = openat(root_fd, "dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_close_ int pts_fd = -1;
 	char path[32];
@@ -37,7 +38,8 @@ int setup_devices(int root_fd, char *why, size_t size)
 		(void)snprintf(why, size, "binding %s", path);
 		r = put_file(dev_fd, nodes[i], "", 0666);
 		if (r == 0)
-			r = bind_at(AT_FDCWD, path, dev_fd, nodes[i], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+			r = bind_at(AT_FDCWD, path, dev_fd, nodes[i],
+				    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 		if (r < 0)
 			return r;
 	}

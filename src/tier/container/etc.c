@@ -23,7 +23,8 @@ static const struct {
 } files[] = {
     {"passwd", etc_passwd},
     {"group", "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n"},
-    {"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
+    {"nsswitch.conf",
+     "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
     {"resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"},
     {"shells", "/bin/sh\n/bin/bash\n"},
 };
@@ -33,7 +34,8 @@ static int put_hosts(int etc_fd, const char *hostname)
 	char text[256];
 	int r;
 
-	(void)snprintf(text, sizeof(text), "127.0.0.1 localhost %s\n::1 localhost ip6-localhost ip6-loopback\n",
+	(void)snprintf(text, sizeof(text),
+		       "127.0.0.1 localhost %s\n::1 localhost ip6-localhost ip6-loopback\n",
 		       hostname);
 	r = put_file(etc_fd, "hosts", text, 0644);
 	if (r < 0)

@@ -43,7 +43,8 @@ static int add_part(struct image_plan *p, const char *src, const char *dst, bool
 }
 
 /* Add src as dst the way it is there: folder, file or symbolic link. Missing is fine. */
-static int add_as_is(struct image_plan *p, int dirfd, const char *src, const char *full, const char *dst)
+static int add_as_is(struct image_plan *p, int dirfd, const char *src, const char *full,
+		     const char *dst)
 {
 	struct stat st;
 	ssize_t n;
@@ -56,7 +57,8 @@ static int add_as_is(struct image_plan *p, int dirfd, const char *src, const cha
 		return 0;
 	if (p->links >= IMAGE_LINKS_MAX)
 		return -E2BIG;
-	if ((size_t)snprintf(p->link[p->links].name, sizeof(p->link->name), "%s", dst) >= sizeof(p->link->name))
+	if ((size_t)snprintf(p->link[p->links].name, sizeof(p->link->name), "%s", dst) >=
+	    sizeof(p->link->name))
 		return -ENAMETOOLONG;
 	n = readlinkat(dirfd, src, p->link[p->links].target, sizeof(p->link->target) - 1);
 	if (n < 0)
@@ -68,9 +70,10 @@ static int add_as_is(struct image_plan *p, int dirfd, const char *src, const cha
 
 static int plan_host(struct image_plan *p, struct err *e)
 {
-	static const char *const dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
-	static const char *const parts[] = {"/etc/alternatives", "/etc/ssl/certs", "/etc/ld.so.cache",
-					    "/sys/devices/system/cpu"};
+	static const char *const dirs[] = {"/usr",   "/bin",   "/sbin",	 "/lib",
+					   "/lib64", "/lib32", "/libx32"};
+	static const char *const parts[] = {"/etc/alternatives", "/etc/ssl/certs",
+					    "/etc/ld.so.cache", "/sys/devices/system/cpu"};
 
 	p->is_host = true;
 	p->default_uid = p->default_gid = 1000;
@@ -87,7 +90,8 @@ static int plan_host(struct image_plan *p, struct err *e)
 /* Top-level names the sandbox provides itself. */
 static bool is_ours(const char *name)
 {
-	static const char *const ours[] = {".", "..", "proc", "dev", "sys", "tmp", "run", "workspace", ".brig"};
+	static const char *const ours[] = {".",	  "..",	 "proc",      "dev",  "sys",
+					   "tmp", "run", "workspace", ".brig"};
 
 	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
 		if (strcmp(name, ours[i]) == 0)
@@ -112,13 +116,15 @@ static int plan_dir(const char *image, struct image_plan *p, struct err *e)
 	while (r == 0 && (ent = readdir(d)) != NULL) {
 		if (is_ours(ent->d_name))
 			continue;
-		if ((size_t)snprintf(full, sizeof(full), "%s/%s", image, ent->d_name) >= sizeof(full))
+		if ((size_t)snprintf(full, sizeof(full), "%s/%s", image, ent->d_name) >=
+		    sizeof(full))
 			r = -ENAMETOOLONG;
 		else
 			r = add_as_is(p, dirfd(d), ent->d_name, full, ent->d_name);
 		if (r < 0)
 			(void)err_set(e, ERR_INVALID, -r,
-				      "image '%s': entry '%.64s': %s (at most %d entries with short names at its top)",
+				      "image '%s': entry '%.64s': %s (at most %d entries with "
+				      "short names at its top)",
 				      image, ent->d_name, strerror(-r), IMAGE_PARTS_MAX);
 	}
 	(void)closedir(d);
@@ -127,18 +133,21 @@ static int plan_dir(const char *image, struct image_plan *p, struct err *e)
 	return r;
 }
 
-/* The image's own /etc/passwd, resolved inside it. Hostile contents of bounded size; NULL = none. */
+/* The image's own /etc/passwd, resolved inside it. Hostile contents of bounded size; NULL = none.
+ */
 static char *read_passwd(const char *image, size_t *ret_n)
 {
 	_cleanup_close_ int dir_fd = open(image, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int fd = dir_fd < 0 ? -1
-					    : sys_openat2(dir_fd, "etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY,
-							  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	_cleanup_close_ int fd =
+	    dir_fd < 0 ? -1
+		       : sys_openat2(dir_fd, "etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY,
+				     RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 	struct stat st;
 	char *text;
 	ssize_t n;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > USER_FILE_MAX)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
+	    st.st_size > USER_FILE_MAX)
 		return NULL;
 	text = malloc((size_t)st.st_size);
 	n = text == NULL ? -1 : read(fd, text, (size_t)st.st_size);
@@ -151,8 +160,9 @@ static char *read_passwd(const char *image, size_t *ret_n)
 }
 
 /*
- * The home folder, which is to be writable. The image's passwd names it, so it may be anything: only an
- * absolute path of plain form counts, and none the sandbox makes itself; "/" stands for no home.
+ * The home folder, which is to be writable. The image's passwd names it, so it may be anything:
+ * only an absolute path of plain form counts, and none the sandbox makes itself; "/" stands for no
+ * home.
  */
 static void set_home(struct image_plan *p, const char *home)
 {
@@ -188,7 +198,8 @@ static int plan_user(const struct spec *spec, struct image_plan *p, struct err *
 	r = user_find(who, strlen(who), passwd, n, &u);
 	if (r < 0)
 		return err_set(e, ERR_INVALID, EINVAL, "user '%.64s': %s", who,
-			       r == -ENOENT ? "not in the image's /etc/passwd" : "neither a name nor UID[:GID]");
+			       r == -ENOENT ? "not in the image's /etc/passwd"
+					    : "neither a name nor UID[:GID]");
 	p->uid = u.uid;
 	p->gid = u.gid;
 	(void)snprintf(p->user, sizeof(p->user), "%s", who);
@@ -209,18 +220,21 @@ int image_plan(const struct spec *spec, struct image_plan *ret, struct err *e)
 
 int image_open_part(struct image_part *p)
 {
-	int fd = sys_open_tree(AT_FDCWD, p->src, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	int fd = sys_open_tree(AT_FDCWD, p->src,
+			       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	int r;
 
 	/* A tree with mounts below it, copied into a user namespace, may only be taken whole. */
 	if (fd == -EINVAL)
 		fd = sys_open_tree(AT_FDCWD, p->src,
-				   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
+				   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+				       AT_SYMLINK_NOFOLLOW);
 	if (fd < 0)
 		return fd;
-	r = sys_mount_setattr(fd, AT_RECURSIVE, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, -1);
-	/* The copy is a peer of the host's mount where that is shared (systemd's default): what is mounted
-	 * on it inside would appear on the host, and the host's later mounts inside. */
+	r = sys_mount_setattr(fd, AT_RECURSIVE,
+			      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, -1);
+	/* The copy is a peer of the host's mount where that is shared (systemd's default): what is
+	 * mounted on it inside would appear on the host, and the host's later mounts inside. */
 	if (r == 0)
 		r = sys_mount_private(fd, AT_RECURSIVE);
 	if (r < 0) {

@@ -24,9 +24,9 @@ enum {
 	ACCESS_READ_FILE = 1u << 2,
 	ACCESS_READ_DIR = 1u << 3,
 	ACCESS_V1 = (1u << 13) - 1,
-	ACCESS_REFER = 1u << 13,    /* ABI 2 */
-	ACCESS_TRUNCATE = 1u << 14, /* ABI 3 */
-	ACCESS_IOCTL_DEV = 1u << 15, /* ABI 5 */
+	ACCESS_REFER = 1u << 13,       /* ABI 2 */
+	ACCESS_TRUNCATE = 1u << 14,    /* ABI 3 */
+	ACCESS_IOCTL_DEV = 1u << 15,   /* ABI 5 */
 	SCOPE_ABSTRACT_UNIX = 1u << 0, /* ABI 6 */
 	SCOPE_SIGNAL = 1u << 1,	       /* ABI 6 */
 };
@@ -46,7 +46,9 @@ static int allow(int ruleset_fd, int parent_fd, uint64_t access)
 {
 	struct landlock_path_beneath_attr a = {.allowed_access = access, .parent_fd = parent_fd};
 
-	return syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &a, 0) == 0 ? 0 : -errno;
+	return syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &a, 0) == 0
+		   ? 0
+		   : -errno;
 }
 
 static int allow_path(int ruleset_fd, const char *path, uint64_t access)
@@ -66,7 +68,8 @@ int landlock_enter(const struct tier_start *s, char *why, size_t size)
 	uint64_t look = ACCESS_EXECUTE | ACCESS_READ_FILE | ACCESS_READ_DIR | ACCESS_REFER;
 	uint64_t dev = ACCESS_READ_FILE | ACCESS_READ_DIR | ACCESS_WRITE_FILE |
 		       (all & (ACCESS_TRUNCATE | ACCESS_IOCTL_DEV));
-	uint64_t proc = ACCESS_READ_FILE | ACCESS_READ_DIR | ACCESS_WRITE_FILE | (all & ACCESS_TRUNCATE);
+	uint64_t proc =
+	    ACCESS_READ_FILE | ACCESS_READ_DIR | ACCESS_WRITE_FILE | (all & ACCESS_TRUNCATE);
 	const struct {
 		const char *path;
 		uint64_t access;
@@ -90,7 +93,10 @@ int landlock_enter(const struct tier_start *s, char *why, size_t size)
 	(void)snprintf(why, size, "Landlock");
 	/* older kernels refuse bytes they do not know, unless zero: pass what they have */
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr,
-			  abi >= 6 ? sizeof(attr) : abi >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t), 0);
+			  abi >= 6   ? sizeof(attr)
+			  : abi >= 4 ? 2 * sizeof(uint64_t)
+				     : sizeof(uint64_t),
+			  0);
 	if (fd < 0)
 		return -errno;
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(rules); i++)

@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 /* Small steps of the new mount API (fsopen(2), open_tree(2), move_mount(2)): file systems and binds
- * are made detached, get their flags, and are attached last, so nothing is ever visible half-made. */
+ * are made detached, get their flags, and are attached last, so nothing is ever visible half-made.
+ */
 
 int mount_at(int mount_fd, int dirfd, const char *path)
 {
 	return sys_move_mount(mount_fd, "", dirfd, path,
-			      MOVE_MOUNT_F_EMPTY_PATH | (path[0] == '\0' ? MOVE_MOUNT_T_EMPTY_PATH : 0));
+			      MOVE_MOUNT_F_EMPTY_PATH |
+				  (path[0] == '\0' ? MOVE_MOUNT_T_EMPTY_PATH : 0));
 }
 
 int bind_at(int from_fd, const char *from, int to_fd, const char *to, uint64_t attrs)

@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 /*
- * What this host offers the container tier, found by trying: a child makes the namespaces and mounts
- * /proc in them as a start would. Settings are read only to explain a failure.
+ * What this host offers the container tier, found by trying: a child makes the namespaces and
+ * mounts /proc in them as a start would. Settings are read only to explain a failure.
  */
 
 enum probe_step { STEP_NONE, STEP_USERNS, STEP_OTHER_NS, STEP_PROC, STEP_TMPFS };
@@ -65,20 +65,24 @@ static bool setting_is(const char *path, const char *value)
 	char text[64];
 	ssize_t n = file_get(AT_FDCWD, path, text, sizeof(text));
 
-	return n > 0 && strncmp(text, value, strlen(value)) == 0 && (text[strlen(value)] == '\n' || text[strlen(value)] == '\0');
+	return n > 0 && strncmp(text, value, strlen(value)) == 0 &&
+	       (text[strlen(value)] == '\n' || text[strlen(value)] == '\0');
 }
 
 static void explain_userns(struct tier_report *r, int err)
 {
 	if (setting_is("/proc/sys/kernel/unprivileged_userns_clone", "0"))
-		tier_report_add(r, FINDING_MISSING, "user namespaces", "sysctl kernel.unprivileged_userns_clone=1",
+		tier_report_add(r, FINDING_MISSING, "user namespaces",
+				"sysctl kernel.unprivileged_userns_clone=1",
 				"kernel.unprivileged_userns_clone is 0");
 	else if (setting_is("/proc/sys/user/max_user_namespaces", "0"))
-		tier_report_add(r, FINDING_MISSING, "user namespaces", "sysctl user.max_user_namespaces=10000",
+		tier_report_add(r, FINDING_MISSING, "user namespaces",
+				"sysctl user.max_user_namespaces=10000",
 				"user.max_user_namespaces is 0");
 	else
 		tier_report_add(r, FINDING_MISSING, "user namespaces",
-				err == EPERM ? "inside another container: let it create user namespaces (its seccomp and "
+				err == EPERM ? "inside another container: let it create user "
+					       "namespaces (its seccomp and "
 					       "AppArmor profiles forbid it)"
 					     : "a kernel with CONFIG_USER_NS",
 				"clone3: %s", strerror(err));
@@ -88,11 +92,13 @@ static void probe_namespaces(struct tier_report *r)
 {
 	int err = 0;
 	enum probe_step step = try_namespaces(&err);
-	bool apparmor = setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") && geteuid() != 0;
+	bool apparmor = setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") &&
+			geteuid() != 0;
 
 	switch (step) {
 	case STEP_NONE:
-		tier_report_add(r, FINDING_OK, "user namespaces", NULL, "user, mount, pid, net, ipc, uts and cgroup");
+		tier_report_add(r, FINDING_OK, "user namespaces", NULL,
+				"user, mount, pid, net, ipc, uts and cgroup");
 		tier_report_add(r, FINDING_OK, "/proc", NULL, "can be mounted in a sandbox");
 		break;
 	case STEP_USERNS:
@@ -100,16 +106,21 @@ static void probe_namespaces(struct tier_report *r)
 		break;
 	case STEP_OTHER_NS:
 	case STEP_TMPFS:
-		tier_report_add(r, FINDING_MISSING, "namespaces",
-				apparmor ? "load dist/apparmor/brig (apparmor_parser -r), which lets brig use them"
-					 : "a kernel with mount, net, ipc, uts and cgroup namespaces",
-				apparmor ? "AppArmor takes the capabilities of unprivileged user namespaces away"
-					 : "they cannot be made in a user namespace");
+		tier_report_add(
+		    r, FINDING_MISSING, "namespaces",
+		    apparmor
+			? "load dist/apparmor/brig (apparmor_parser -r), which lets brig use them"
+			: "a kernel with mount, net, ipc, uts and cgroup namespaces",
+		    apparmor
+			? "AppArmor takes the capabilities of unprivileged user namespaces away"
+			: "they cannot be made in a user namespace");
 		break;
 	case STEP_PROC:
-		tier_report_add(r, FINDING_MISSING, "/proc",
-				"inside Docker: --security-opt systempaths=unconfined; Kubernetes: procMount: Unmasked",
-				"parts of the host's /proc are covered by mounts, so a fresh one is refused");
+		tier_report_add(
+		    r, FINDING_MISSING, "/proc",
+		    "inside Docker: --security-opt systempaths=unconfined; Kubernetes: procMount: "
+		    "Unmasked",
+		    "parts of the host's /proc are covered by mounts, so a fresh one is refused");
 		break;
 	}
 }
@@ -121,8 +132,9 @@ static void probe_kernel(struct tier_report *r)
 
 	if (uname(&u) < 0 || sscanf(u.release, "%d.%d", &major, &minor) != 2)
 		return;
-	tier_report_add(r, major > 5 || (major == 5 && minor >= 15) ? FINDING_OK : FINDING_MISSING, "kernel",
-			major > 5 || (major == 5 && minor >= 15) ? NULL : "Linux >= 5.15", "Linux %s", u.release);
+	tier_report_add(r, major > 5 || (major == 5 && minor >= 15) ? FINDING_OK : FINDING_MISSING,
+			"kernel", major > 5 || (major == 5 && minor >= 15) ? NULL : "Linux >= 5.15",
+			"Linux %s", u.release);
 }
 
 static void probe_landlock(struct tier_report *r)
@@ -132,7 +144,8 @@ static void probe_landlock(struct tier_report *r)
 	if (abi >= 2)
 		tier_report_add(r, FINDING_OK, "Landlock", NULL, "ABI %d", abi);
 	else
-		tier_report_add(r, FINDING_WEAKER, "Landlock", "Linux >= 5.19 booted with landlock in lsm=",
+		tier_report_add(r, FINDING_WEAKER, "Landlock",
+				"Linux >= 5.19 booted with landlock in lsm=",
 				abi == 0 ? "not there: the mount namespace stands alone"
 					 : "ABI 1 is not used: it forbids renames across folders");
 }
@@ -142,7 +155,8 @@ static void probe_seccomp(struct tier_report *r)
 	uint32_t action = SECCOMP_RET_ERRNO;
 	bool ok = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 
-	tier_report_add(r, ok ? FINDING_OK : FINDING_MISSING, "seccomp", ok ? NULL : "a kernel with CONFIG_SECCOMP_FILTER",
+	tier_report_add(r, ok ? FINDING_OK : FINDING_MISSING, "seccomp",
+			ok ? NULL : "a kernel with CONFIG_SECCOMP_FILTER",
 			ok ? "filters available" : "%s", strerror(errno));
 }
 
@@ -156,8 +170,10 @@ static void probe_idmap(struct tier_report *r)
 	pid_t pid;
 
 	if (!ids_host_root()) {
-		tier_report_add(r, FINDING_NOTE, "idmapped mounts", "run as root for an own range of ids per sandbox",
-				"not for an ordinary user: files of the image belong to nobody inside");
+		tier_report_add(
+		    r, FINDING_NOTE, "idmapped mounts",
+		    "run as root for an own range of ids per sandbox",
+		    "not for an ordinary user: files of the image belong to nobody inside");
 		return;
 	}
 	tree_fd = sys_open_tree(AT_FDCWD, "/usr", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -189,10 +205,12 @@ static void probe_idmap(struct tier_report *r)
 		if (gate[i] >= 0)
 			(void)close(gate[i]);
 	if (ret == 0)
-		tier_report_add(r, FINDING_OK, "idmapped mounts", NULL, "the host's /usr belongs to root inside");
+		tier_report_add(r, FINDING_OK, "idmapped mounts", NULL,
+				"the host's /usr belongs to root inside");
 	else
 		tier_report_add(r, FINDING_WEAKER, "idmapped mounts",
-				"keep /usr on ext4, xfs or btrfs (an overlay, as inside Docker, cannot be shifted)",
+				"keep /usr on ext4, xfs or btrfs (an overlay, as inside Docker, "
+				"cannot be shifted)",
 				"%s: files of the image belong to nobody inside", strerror(-ret));
 }
 
@@ -201,10 +219,13 @@ static void probe_subids(struct tier_report *r)
 	if (ids_host_root())
 		return;
 	if (access("/usr/bin/newuidmap", X_OK) == 0)
-		tier_report_add(r, FINDING_OK, "newuidmap", NULL, "other users inside, where /etc/subuid has a range for you");
+		tier_report_add(r, FINDING_OK, "newuidmap", NULL,
+				"other users inside, where /etc/subuid has a range for you");
 	else
-		tier_report_add(r, FINDING_NOTE, "newuidmap", "apt-get install uidmap, and a range in /etc/subuid and /etc/subgid",
-				"not there: only the image's default user exists inside");
+		tier_report_add(
+		    r, FINDING_NOTE, "newuidmap",
+		    "apt-get install uidmap, and a range in /etc/subuid and /etc/subgid",
+		    "not there: only the image's default user exists inside");
 }
 
 void container_probe(struct tier_report *r)

@@ -84,7 +84,8 @@ static int make_root(const struct spec *spec, int *ret_fd)
 static int overlay_part(int root_fd, const char *dst)
 {
 	char upper[96], work[96];
-	const char *opts[] = {"lowerdir", dst, "upperdir", upper, "workdir", work, "userxattr", NULL, NULL};
+	const char *opts[] = {"lowerdir", dst,	       "upperdir", upper, "workdir",
+			      work,	  "userxattr", NULL,	   NULL};
 	_cleanup_close_ int fd = -1;
 	int r;
 
@@ -131,7 +132,8 @@ static int place_part(struct tier_start *s, int root_fd, struct image_part *p)
 	return r;
 }
 
-/* Bind `from` of our root over what may be the image's. Missing there, or a folder here and none there: skipped. */
+/* Bind `from` of our root over what may be the image's. Missing there, or a folder here and none
+ * there: skipped. */
 static int cover(int root_fd, const char *from, const char *to, uint64_t attrs)
 {
 	/* the target first: a mount that is made and dropped again costs an RCU wait */
@@ -180,7 +182,8 @@ static bool is_below(const char *path, const char *top)
 	return strncmp(path, top, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* Is path, or a folder above it, a part or a link that the image brings? Then a folder of our own is bound over it. */
+/* Is path, or a folder above it, a part or a link that the image brings? Then a folder of our own
+ * is bound over it. */
 static bool in_image(const struct image_plan *p, const char *path)
 {
 	for (uint32_t i = 0; i < p->parts; i++)
@@ -207,7 +210,8 @@ static int place_writable(const struct tier_start *s, int root_fd, const struct 
 		return r;
 	if (fchmodat(root_fd, at, w->mode, 0) < 0)
 		return -errno;
-	if (w->uid != 0 && !s->single_id && fchownat(root_fd, at, w->uid, w->gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (w->uid != 0 && !s->single_id &&
+	    fchownat(root_fd, at, w->uid, w->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (at != w->path)
 		return cover(root_fd, at, w->path, 0);
@@ -231,13 +235,15 @@ static int place_etc(const struct tier_start *s, int root_fd)
 	/* The image's own /etc, with the three files that speak about this sandbox covered. */
 	r = make_dirs(root_fd, ".brig/made/etc");
 	if (r == 0) {
-		_cleanup_close_ int made = openat(root_fd, ".brig/made", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		_cleanup_close_ int made =
+		    openat(root_fd, ".brig/made", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 		r = made < 0 ? -errno : etc_fill(made, hostname_of(s->spec));
 	}
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(own); i++) {
 		(void)snprintf(from, sizeof(from), ".brig/made/%s", own[i]);
-		r = cover(root_fd, from, own[i], MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+		r = cover(root_fd, from, own[i],
+			  MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	}
 	return r;
 }
