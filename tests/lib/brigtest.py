@@ -18,6 +18,7 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,11 @@ TIER = os.environ.get("BRIG_TIER", "container")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # An id of its own per test process, so that processes of this suite are told by their owner too.
 USER_ID = 1100000 + os.getpid() % 50000
+# Whoever started us may ignore signals, as a shell does for its background jobs; brig would keep to that.
+for _sig in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(_sig, signal.default_int_handler if _sig == signal.SIGINT else signal.SIG_DFL)
+
+CASE_SECONDS = 1800 if os.environ.get("BRIG_SOAK") == "1" else 240
 CASES = []
 
 
@@ -261,10 +267,15 @@ def _report(nr, good, name, note, skipped=False):
     sys.stdout.flush()
 
 
+def _too_long(*_):
+    raise AssertionError(f"took more than {CASE_SECONDS} s")
+
+
 def main(after_each=None):
     """Run every case in every mode. after_each(mode) may add a check to each case."""
     reap.become_subreaper()
     os.umask(0o022)
+    signal.signal(signal.SIGALRM, _too_long)
     only = os.environ.get("BRIG_CASES")
     nr = failed = 0
     for name in modes():
@@ -277,6 +288,7 @@ def main(after_each=None):
             nr += 1
             full = f"{name}: {cname}"
             t = time.monotonic()
+            signal.alarm(CASE_SECONDS)  # a hang is a failure, not the end of the suite
             try:
                 fn(m)
                 if after_each:
@@ -298,5 +310,7 @@ def main(after_each=None):
                 kind = "" if isinstance(e, AssertionError) else type(e).__name__ + ": "
                 _report(nr, False, full, f"{at}{kind}{e}")
                 reap.kill_descendants()
+            finally:
+                signal.alarm(0)
     print(f"1..{nr}")
     return 1 if failed else 0
