@@ -550,6 +550,8 @@ static int drive(struct launch_run *r, struct err *e)
 		return ret;
 	start_copy_in(r);
 	r->hold_at_ms = now_ms() + HOLD_MS;
+	if (r->l->spec->timeout_ms != 0)
+		hold(r, true); /* its clock must not depend on us: we may be stopped at any moment */
 	loop(r);
 	tty_restore(&r->tty);
 	close_signals(&old);

@@ -38,8 +38,8 @@ struct runner_end {
  */
 int must_check runner_start(const struct spec *spec, struct runner **ret, struct err *e);
 /*
- * Fork the runner; does nothing when there is one. To be called at once after runner_start, or, by a
- * caller that only waits, a few milliseconds later: a fork costs a tenth of a short command's time.
+ * Fork the runner; does nothing when there is one. To be called at once after runner_start, or, where
+ * there is no time limit and the caller only waits, a few milliseconds later: a fork costs a tenth of a short command's time.
  * Until then the caller is the only one to watch the clock, and only the parent-death signal and the end
  * of the stream guard the sandbox against its death, as when caller and runner are both killed. On failure
  * the sandbox is ended.
