@@ -24,18 +24,7 @@ static const char tier_words[] =
 #define TIER_WORDS tier_words
 #define OPT_WANT_TIER
 #define OPT_WANT_JSON
-enum {
-	O_NONE,
-#define OPT(id, letter, name, value, arg, words, group, help) O_##id,
-#include "cli/options_common.def"
-#undef OPT
-};
-static const struct opt opts[] = {
-#define OPT(id, letter, name, value, arg, words, group, help)                                      \
-	{O_##id, letter, name, value, arg, words, group, help},
-#include "cli/options_common.def"
-#undef OPT
-};
+#include "cli/options_common.h"
 
 static const char *const level_words[] = {
     [FINDING_OK] = "ok",

@@ -10,18 +10,7 @@
 #include <string.h>
 
 #define OPT_WANT_JSON
-enum {
-	O_NONE,
-#define OPT(id, letter, name, value, arg, words, group, help) O_##id,
-#include "cli/options_common.def"
-#undef OPT
-};
-static const struct opt opts[] = {
-#define OPT(id, letter, name, value, arg, words, group, help)                                      \
-	{O_##id, letter, name, value, arg, words, group, help},
-#include "cli/options_common.def"
-#undef OPT
-};
+#include "cli/options_common.h"
 
 static int gc_run(int argc, char **argv)
 {
