@@ -206,9 +206,12 @@ def host_text(m, holders):
 def secret_environment(m):
     done(m.run("--secret-env", "TOKEN", "--", "sh", "-c", "echo $TOKEN", env={"TOKEN": SECRET}),
          out=SECRET.encode() + b"\n")
+    nothing_left(m)  # that run's runner, which has its caller's environment, removes the rest for some milliseconds
     p = m.popen(m.run_argv("-i", "--json", "--secret-env", "TOKEN", "--", "cat"), env={"TOKEN": SECRET},
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     until(lambda: any(reap.cmdline(x) == b"cat\0" for x in reap.below(p.pid)), 5, "command not up")
+    # the runner, which has its caller's environment, comes a little later than the command
+    until(lambda: len([x for x in reap.below(p.pid) if reap.stat_of(x) and reap.stat_of(x)[1] == p.pid]) == 2, 5, "no runner")
     init = reap.init_of(p.pid)
     holders = {p.pid, *[x for x in reap.below(p.pid) if reap.stat_of(x) and reap.stat_of(x)[1] in (p.pid, init)]} - {init}
     seen = host_text(m, holders)
