@@ -27,7 +27,7 @@ enum bench_row {
 	ROW_COUNT,
 };
 
-enum bench_place { PLACE_ROOT, PLACE_ROOT_V2, PLACE_USER, PLACE_USER_V2, PLACE_COUNT };
+enum bench_place { PLACE_ROOT, PLACE_ROOT_V2, PLACE_ROOT_BARE, PLACE_USER, PLACE_USER_V2, PLACE_COUNT };
 enum { ROW_BRIG = 1, ROW_BASE = 2, ROW_OUTPUT = 4 }; /* flags */
 enum { BENCH_ARGV_MAX = 64, BENCH_SAMPLES_MAX = 10000, BENCH_BURST_MAX = 1000 };
 enum { BENCH_USER_ID = 12345 }; /* the ordinary user when bench itself runs as root */

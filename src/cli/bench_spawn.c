@@ -404,6 +404,15 @@ static int enter_v2(void)
 	return 0;
 }
 
+/* A host on which nobody offers cgroups. */
+static int enter_bare(void)
+{
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", "/sys/fs/cgroup", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
+		return -errno;
+	return 0;
+}
+
 static int become_user(uid_t uid)
 {
 	gid_t gid = uid;
@@ -422,6 +431,8 @@ static int enter_place(enum bench_place p, const struct bench_site *site)
 
 	if (p == PLACE_ROOT_V2 || p == PLACE_USER_V2)
 		r = enter_v2();
+	if (p == PLACE_ROOT_BARE)
+		r = enter_bare();
 	if (!r && place_is_user(p))
 		r = become_user(site->uid);
 	if (!r && (prctl(PR_SET_PDEATHSIG, SIGKILL) || chdir("/") || sigaction(SIGALRM, &sa, NULL)))

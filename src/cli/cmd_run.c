@@ -164,6 +164,7 @@ static void start(struct plan *p, struct run_outcome *o)
 	    .tty = a->on[RUN_TTY],
 	    .interactive = a->on[RUN_INTERACTIVE],
 	    .exact = a->on[RUN_JSON] || a->on[RUN_VERBOSE] || p->result_fd >= 0,
+	    .leaving = p->files.patch_n == 0,
 	    .progress = !a->on[RUN_QUIET] && isatty(STDERR_FILENO) == 1,
 	    .framed = stdio != NULL && strcmp(stdio, "framed") == 0,
 	    .files = p->files.list,

@@ -579,7 +579,10 @@ int launch_run(struct launch *l, struct err *e)
 	l->weaker = runner_weaker(r.runner);
 	launch_files_stop(l->files);
 	session_free(r.session);
-	runner_free(r.runner);
+	if (ret == 0 && l->leaving)
+		runner_leave(r.runner);
+	else
+		runner_free(r.runner);
 	inlet_done(&r.in);
 	if (r.signal_fd >= 0)
 		(void)close(r.signal_fd);

@@ -159,7 +159,7 @@ static void exec_now(const void *arg)
  */
 static pid_t borrow_child(const struct child *c, int leaf_fd)
 {
-	__attribute__((aligned(16))) char stack[32 * 1024];
+	static __attribute__((aligned(16))) char stack[32 * 1024];
 	struct clone_args *args = clone_args(leaf_fd);
 
 	if (args == NULL)

@@ -147,35 +147,13 @@ static int wanted_subids(const struct spec *s, uint32_t *ret_uid, uint32_t *ret_
 		return err_set(
 		    e, ERR_UNSUPPORTED, ENOTSUP,
 		    "--user %s: as an ordinary user only '%s' exists inside, unless newuidmap "
-		    "(package uidmap) and 65536 ids for you in /etc/subuid and /etc/subgid are there",
+		    "(package uidmap) and 65536 ids for you in /etc/subuid and /etc/subgid are "
+		    "there",
 		    s->user, dflt);
 	return 0;
 }
 
 /* ---- start ---- */
-
-/* What a command line or a daemon may have handlers for, or ignore. */
-static const int callers_signals[] = {SIGHUP,  SIGINT,	 SIGQUIT, SIGPIPE, SIGTERM,
-				      SIGCHLD, SIGWINCH, SIGUSR1, SIGUSR2};
-
-static _Noreturn void runner_child(struct runner *r, int ctl_fd, int caller_pidfd)
-{
-	struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
-	sigset_t none;
-	int null_fd;
-
-	/* the agent must see the end of its stream when the caller is gone */
-	(void)close(r->agent_fd);
-	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd < 3 && null_fd >= 0; fd++)
-		(void)dup2(null_fd, fd);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	for (size_t i = 0; i < ARRAY_LEN(callers_signals); i++)
-		if (sigaction(callers_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_DFL)
-			(void)sigaction(callers_signals[i], &dfl, NULL);
-	_exit(runner_main(&r->s, ctl_fd, caller_pidfd));
-}
 
 /* The sandbox without a runner, or whose runner is lost: end and remove it here. */
 static void end_here(struct runner *r)
@@ -212,7 +190,7 @@ static int fork_runner(struct runner *r, int ctl_far, struct err *e)
 	pid_t pid = self_fd < 0 ? self_fd : sys_clone3(&args);
 
 	if (pid == 0)
-		runner_child(r, ctl_far, self_fd);
+		_exit(runner_main(&r->s, ctl_far, self_fd));
 	if (pid < 0)
 		return err_set(e, ERR_INTERNAL, -pid, "starting the runner: %s", strerror(-pid));
 	r->pid = pid;
@@ -429,6 +407,14 @@ void runner_finish(struct runner *r, bool account)
 		sandbox_account(&r->s, &r->end);
 	r->left = true;
 	r->state = RUNNER_ENDED;
+}
+
+void runner_leave(struct runner *r)
+{
+	int self_fd = r->left && r->pid <= 0 ? sys_pidfd_open(getpid()) : -1;
+
+	if (self_fd < 0 || runner_succeed(&r->s, self_fd) < 0)
+		runner_free(r);
 }
 
 void runner_wait(struct runner *r, struct runner_end *ret)

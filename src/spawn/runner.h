@@ -94,6 +94,12 @@ void runner_finish(struct runner *r, bool account);
  */
 void runner_wait(struct runner *r, struct runner_end *ret);
 void runner_free(struct runner *r); /* kills and waits if needed; accepts NULL */
+/*
+ * runner_free for a caller whose process exits next, and does nothing else but write what it has to
+ * say. After runner_finish, where there is no runner yet, what is left is removed by a process that takes over
+ * the caller's memory once the caller has exited: nothing is copied on the way to that exit.
+ */
+void runner_leave(struct runner *r);
 
 /* Remove what dead runners left (cgroups, records). Returns how many sandboxes were swept. */
 int runner_sweep(void);

@@ -2,9 +2,13 @@
 #include "base/num.h"
 #include "spawn/ctl_priv.h"
 #include "sys/call.h"
+#include "sys/clone.h"
+#include "sys/raw.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -112,10 +116,11 @@ static void watch(struct run *r)
 	}
 }
 
-/* Close everything but the given descriptors, which are sorted first. */
+/* Close everything but the given descriptors, which are sorted first. Raw calls: see successor().
+ */
 static void keep_only(int *fds, size_t n)
 {
-	int next = 3;
+	int next = 0;
 
 	for (size_t i = 1; i < n; i++)
 		for (size_t k = i; k > 0 && fds[k - 1] > fds[k]; k--) {
@@ -126,11 +131,11 @@ static void keep_only(int *fds, size_t n)
 		}
 	for (size_t i = 0; i < n; i++) {
 		if (fds[i] > next)
-			(void)sys_close_range((unsigned)next, (unsigned)fds[i] - 1, 0);
+			(void)raw_call(SYS_close_range, next, fds[i] - 1, 0, 0, 0);
 		if (fds[i] >= next)
 			next = fds[i] + 1;
 	}
-	(void)sys_close_range((unsigned)next, ~0u, 0);
+	(void)raw_call(SYS_close_range, next, ~0u, 0, 0, 0);
 }
 
 /* Nothing of the caller's may be held open by a process that outlives it. */
@@ -144,14 +149,36 @@ static void keep_ours(const struct run *r)
 	keep_only(keep, ARRAY_LEN(keep));
 }
 
+/* What a command line or a daemon may have handlers for, or ignore. */
+static const int callers_signals[] = {SIGHUP,  SIGINT,	 SIGQUIT, SIGPIPE, SIGTERM,
+				      SIGCHLD, SIGWINCH, SIGUSR1, SIGUSR2};
+
+/* The descriptors and signals of a process of its own. */
+static void detach(const struct run *r)
+{
+	struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
+	sigset_t none;
+	int null_fd;
+
+	(void)prctl(PR_SET_NAME, "brig-runner", 0, 0, 0);
+	(void)setsid(); /* the terminal's signals are for the caller */
+	keep_ours(r);
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3 && null_fd >= 0; fd++)
+		(void)dup2(null_fd, fd);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(callers_signals); i++)
+		if (sigaction(callers_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_DFL)
+			(void)sigaction(callers_signals[i], &dfl, NULL);
+}
+
 int runner_main(struct sandbox *s, int ctl_fd, int caller_pidfd)
 {
 	struct run r = {.s = s, .ctl_fd = ctl_fd, .caller_pidfd = caller_pidfd};
 	struct ctl_report up = {.kind = CTL_UP}, end = {.kind = CTL_END};
 
-	(void)prctl(PR_SET_NAME, "brig-runner", 0, 0, 0);
-	(void)setsid(); /* the terminal's signals are for the caller */
-	keep_ours(&r);
+	detach(&r);
 	(void)report(&r, &up, -1); /* a caller that is gone shows in the loop */
 	(void)record_sweep(SWEEP_MS);
 	watch(&r);
@@ -163,4 +190,33 @@ int runner_main(struct sandbox *s, int ctl_fd, int caller_pidfd)
 	(void)report(&r, &end, -1);
 	sandbox_done(s);
 	return 0;
+}
+
+/*
+ * In the caller's memory: until the caller's exit only raw calls, on a stack of its own, since both
+ * would write the same errno. After it this is the memory's only process.
+ */
+static void successor(const void *arg)
+{
+	const struct run *r = (const struct run *)arg;
+	struct pollfd p = {.fd = r->caller_pidfd, .events = POLLIN};
+
+	(void)raw_call(SYS_setsid, 0, 0, 0, 0, 0);
+	keep_ours(r); /* at once: who reads the caller's output waits for its end */
+	while (raw_call(SYS_poll, (long)&p, 1, -1, 0, 0) == -EINTR)
+		;
+	_exit(runner_main(r->s, -1, r->caller_pidfd));
+}
+
+int runner_succeed(struct sandbox *s, int caller_pidfd)
+{
+	static __attribute__((aligned(16))) char stack[64 * 1024];
+	static struct run r;
+	struct clone_args args = {
+	    .flags = CLONE_VM, .stack = (uint64_t)(uintptr_t)stack, .stack_size = sizeof(stack)};
+	pid_t pid;
+
+	r = (struct run){.s = s, .ctl_fd = -1, .caller_pidfd = caller_pidfd};
+	pid = sys_clone3_call(&args, successor, &r);
+	return pid < 0 ? pid : 0;
 }

@@ -25,20 +25,30 @@
  * DIR may be hostile: its entries are only named, bound and copied as link texts, never followed.
  */
 
+/* A copy of n bytes in the plan's text; NULL when it is full. */
+static const char *keep(struct image_plan *p, const char *s, size_t n)
+{
+	char *at = p->text + p->text_n;
+
+	if (n >= sizeof(p->text) - p->text_n)
+		return NULL;
+	memcpy(at, s, n);
+	at[n] = '\0';
+	p->text_n += (uint32_t)n + 1;
+	return at;
+}
+
 static int add_part(struct image_plan *p, const char *src, const char *dst, bool is_dir)
 {
-	struct image_part *part;
+	struct image_part part = {.src = keep(p, src, strlen(src)),
+				  .dst = keep(p, dst, strlen(dst)),
+				  .is_dir = is_dir,
+				  .shifts = strncmp(src, "/sys/", 5) != 0,
+				  .fd = -1};
 
-	if (p->parts >= IMAGE_PARTS_MAX)
+	if (p->parts >= IMAGE_PARTS_MAX || part.src == NULL || part.dst == NULL)
 		return -E2BIG;
-	part = &p->part[p->parts];
-	if ((size_t)snprintf(part->src, sizeof(part->src), "%s", src) >= sizeof(part->src) ||
-	    (size_t)snprintf(part->dst, sizeof(part->dst), "%s", dst) >= sizeof(part->dst))
-		return -ENAMETOOLONG;
-	part->is_dir = is_dir;
-	part->shifts = strncmp(src, "/sys/", 5) != 0;
-	part->fd = -1;
-	p->parts++;
+	p->part[p->parts++] = part;
 	return 0;
 }
 
@@ -46,6 +56,8 @@ static int add_part(struct image_plan *p, const char *src, const char *dst, bool
 static int add_as_is(struct image_plan *p, int dirfd, const char *src, const char *full,
 		     const char *dst)
 {
+	struct image_link link;
+	char target[256];
 	struct stat st;
 	ssize_t n;
 
@@ -55,16 +67,16 @@ static int add_as_is(struct image_plan *p, int dirfd, const char *src, const cha
 		return add_part(p, full, dst, S_ISDIR(st.st_mode));
 	if (!S_ISLNK(st.st_mode))
 		return 0;
-	if (p->links >= IMAGE_LINKS_MAX)
-		return -E2BIG;
-	if ((size_t)snprintf(p->link[p->links].name, sizeof(p->link->name), "%s", dst) >=
-	    sizeof(p->link->name))
-		return -ENAMETOOLONG;
-	n = readlinkat(dirfd, src, p->link[p->links].target, sizeof(p->link->target) - 1);
+	n = readlinkat(dirfd, src, target, sizeof(target));
 	if (n < 0)
 		return -errno;
-	p->link[p->links].target[n] = '\0';
-	p->links++;
+	if (n == (ssize_t)sizeof(target))
+		return -ENAMETOOLONG;
+	link = (struct image_link){.name = keep(p, dst, strlen(dst)),
+				   .target = keep(p, target, (size_t)n)};
+	if (p->links >= IMAGE_LINKS_MAX || link.name == NULL || link.target == NULL)
+		return -E2BIG;
+	p->link[p->links++] = link;
 	return 0;
 }
 
@@ -211,7 +223,7 @@ int image_plan(const struct spec *spec, struct image_plan *ret, struct err *e)
 {
 	int r;
 
-	ret->parts = ret->links = 0;
+	ret->parts = ret->links = ret->text_n = 0;
 	ret->is_host = false;
 	ret->default_uid = ret->default_gid = 0;
 	r = strcmp(spec->image, "host") == 0 ? plan_host(ret, e) : plan_dir(spec->image, ret, e);

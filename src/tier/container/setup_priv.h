@@ -12,18 +12,19 @@
 
 /* One piece of the host that appears in the sandbox's root. */
 struct image_part {
-	char src[256]; /* host path */
-	char dst[64];  /* below the new root, no leading slash */
+	const char *src; /* host path, in the plan's text as all here */
+	const char *dst; /* below the new root, no leading slash */
 	bool is_dir;
 	bool shifts;   /* its files belong to the image: shifted to the sandbox's ids */
 	int fd;        /* detached read-only mount of src; -1 = still to be made */
 };
 /* A symbolic link of the image's top level, made again in the new root. */
 struct image_link {
-	char name[32];
-	char target[224];
+	const char *name;
+	const char *target;
 };
-enum { IMAGE_PARTS_MAX = 48, IMAGE_LINKS_MAX = 16 };
+enum { IMAGE_PARTS_MAX = 48, IMAGE_LINKS_MAX = 16, IMAGE_TEXT_MAX = 16384 };
+/* Not cleared as a whole: each page touched is a page fault on the way to a start. */
 struct image_plan {
 	struct image_part part[IMAGE_PARTS_MAX];
 	uint32_t parts;
@@ -34,6 +35,8 @@ struct image_plan {
 	uint32_t uid, gid; /* of the user the sandbox runs as, who owns the workspace */
 	char user[260];    /* NAME or UID[:GID] of that one */
 	char home[256];    /* its home, absolute */
+	uint32_t text_n;
+	char text[IMAGE_TEXT_MAX];
 };
 
 /* Why a set-up child gave up: errno, 0 = it did not, and what it was doing. */

@@ -9,8 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +31,13 @@
  *
  * The child uses the parent's memory (CLONE_VM): copying page tables, and the pages both write
  * afterwards, was a fifth of a start. So while it lives there the parent makes no library call that
- * writes memory they share, errno above all: between clone and the end of the socket only raw calls. An
- * ordinary user's child does the middle part itself. Both sides are still ours here.
+ * writes memory they share, errno above all: between clone and the end of the socket only raw
+ * calls. An ordinary user's child does the middle part itself. Both sides are still ours here.
  */
 
-static const uint64_t clone_flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNET |
-				    CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD | CLONE_VM;
+static const uint64_t clone_flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+				    CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD |
+				    CLONE_VM;
 
 static int open_parts(struct image_plan *plan, struct err *e)
 {
@@ -44,7 +45,8 @@ static int open_parts(struct image_plan *plan, struct err *e)
 		int r = image_open_part(&plan->part[i]);
 
 		if (r < 0 && r != -ENOENT)
-			return err_set(e, ERR_UNSUPPORTED, -r, "image: cannot bind '%s': %s (Linux >= 5.12 is needed)",
+			return err_set(e, ERR_UNSUPPORTED, -r,
+				       "image: cannot bind '%s': %s (Linux >= 5.12 is needed)",
 				       plan->part[i].src, strerror(-r));
 	}
 	return 0;
@@ -71,7 +73,8 @@ static int raw_put(const char *path, const char *text, size_t n)
 	return r < 0 ? (int)r : 0;
 }
 
-/* What serving a child takes; texts are made before it is born but for its pid, filled in by hand. */
+/* What serving a child takes; texts are made before it is born but for its pid, filled in by hand.
+ */
 struct serving {
 	char map[32]; /* "inside outside count" for both maps */
 	size_t map_len;
@@ -95,7 +98,8 @@ static void set_pid(struct serving *v, pid_t pid)
 	char digits[12];
 	size_t n = 0, i = 6;
 
-	v->path[0] = '/', v->path[1] = 'p', v->path[2] = 'r', v->path[3] = 'o', v->path[4] = 'c', v->path[5] = '/';
+	v->path[0] = '/', v->path[1] = 'p', v->path[2] = 'r', v->path[3] = 'o', v->path[4] = 'c',
+	v->path[5] = '/';
 	for (; pid > 0; pid /= 10)
 		digits[n++] = (char)('0' + pid % 10);
 	while (n > 0)
@@ -115,14 +119,16 @@ static void idmap_parts(struct image_plan *plan, struct serving *v)
 		struct mount_attr a = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)ns_fd};
 
 		if (p->fd >= 0 && p->shifts &&
-		    raw_call(SYS_mount_setattr, p->fd, (long)"", AT_EMPTY_PATH, (long)&a, sizeof(a)) < 0)
+		    raw_call(SYS_mount_setattr, p->fd, (long)"", AT_EMPTY_PATH, (long)&a,
+			     sizeof(a)) < 0)
 			v->no_idmap = true;
 	}
 	if (ns_fd >= 0)
 		raw_close(ns_fd);
 }
 
-/* As root: maps, mounts. 0 or -errno; the child gives up when the socket ends before its bytes came. */
+/* As root: maps, mounts. 0 or -errno; the child gives up when the socket ends before its bytes
+ * came. */
 static int serve_root(struct tier_start *s, struct serving *v)
 {
 	int r = raw_put(proc_of(v, "uid_map"), v->map, v->map_len);
@@ -145,15 +151,16 @@ static int serve_root(struct tier_start *s, struct serving *v)
  * Ordinary user with subordinate ids: newuidmap(1) and newgidmap(1) map the caller to the image's
  * default user, and everybody else to the subordinate range.
  */
-static int run_idmap_tool(const char *tool, pid_t pid, uint32_t self_in, uint32_t self_out, uint32_t sub,
-			  struct err *e)
+static int run_idmap_tool(const char *tool, pid_t pid, uint32_t self_in, uint32_t self_out,
+			  uint32_t sub, struct err *e)
 {
 	char arg[10][16];
 	char name[16];
 	char *argv[12] = {name};
 	char *envp[] = {NULL};
 	char path[64];
-	uint32_t v[9] = {0, sub, self_in, self_in, self_out, 1, self_in + 1, sub + self_in, 65535 - self_in};
+	uint32_t v[9] = {0, sub,	 self_in,	self_in,	self_out,
+			 1, self_in + 1, sub + self_in, 65535 - self_in};
 	int n = 1, status = 0;
 	pid_t child;
 
@@ -174,18 +181,21 @@ static int run_idmap_tool(const char *tool, pid_t pid, uint32_t self_in, uint32_
 	if (child < 0 || waitpid(child, &status, 0) < 0)
 		return err_set(e, ERR_INTERNAL, errno, "starting %s: %s", tool, strerror(errno));
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return err_set(e, ERR_UNSUPPORTED, EPERM,
-			       "%s could not map the subordinate ids (package uidmap; see subuid(5))", tool);
+		return err_set(
+		    e, ERR_UNSUPPORTED, EPERM,
+		    "%s could not map the subordinate ids (package uidmap; see subuid(5))", tool);
 	return 0;
 }
 
 /* The child of a user with subordinate ids has a memory of its own: tools have to be run for it. */
 static int serve_subids(struct tier_start *s, pid_t pid, struct err *e)
 {
-	int r = run_idmap_tool("newuidmap", pid, s->plan.default_uid, s->res->cap_uid, s->res->sub_uid, e);
+	int r = run_idmap_tool("newuidmap", pid, s->plan.default_uid, s->res->cap_uid,
+			       s->res->sub_uid, e);
 
 	if (r == 0)
-		r = run_idmap_tool("newgidmap", pid, s->plan.default_gid, s->res->cap_gid, s->res->sub_gid, e);
+		r = run_idmap_tool("newgidmap", pid, s->plan.default_gid, s->res->cap_gid,
+				   s->res->sub_gid, e);
 	if (r == 0)
 		(void)!send(s->sync[0], "mp", 2, MSG_NOSIGNAL);
 	return r;
@@ -230,14 +240,14 @@ static void release(struct tier_start *s)
 }
 
 /*
- * Bring the child up to its execve. It runs on the upper end of `stack`, below which nothing of ours
- * lies while this frame does. Returns its pid, or -errno when there is none; *ret_served is what
- * became of serving it.
+ * Bring the child up to its execve, on a stack of its own. Returns its pid, or -errno when there is
+ * none; *ret_served is what became of serving it.
  */
 /* NOLINTNEXTLINE(readability-non-const-parameter): the kernel writes *ret_pidfd */
-static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, int *ret_served, struct err *e)
+static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, int *ret_served,
+		      struct err *e)
 {
-	__attribute__((aligned(16))) char stack[24 * 1024];
+	static __attribute__((aligned(16))) char stack[24 * 1024];
 	struct clone_args args = {.flags = clone_flags,
 				  .exit_signal = SIGCHLD,
 				  .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
@@ -253,7 +263,8 @@ static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, i
 		args.cgroup = (unsigned)s->res->leaf_fd;
 	}
 	pid = sys_clone3_call(&args, setup_child, &s);
-	raw_close(s->sync[1]); /* the child has its own; the number is the child's to read until it is gone */
+	raw_close(s->sync[1]); /* the child has its own; the number is the child's to read until it
+				  is gone */
 	if (pid < 0) {
 		s->sync[1] = -1;
 		return pid;
@@ -283,46 +294,60 @@ static int explain(const struct tier_start *s, const struct serving *v, int serv
 		return err_set(e, ERR_UNSUPPORTED, -served,
 			       "--require idmap: the image's file system has no idmapped mounts");
 	if (served < 0)
-		return err_set(e, ERR_INTERNAL, -served, "mapping user ids %s: %s", v->map, strerror(-served));
+		return err_set(e, ERR_INTERNAL, -served, "mapping user ids %s: %s", v->map,
+			       strerror(-served));
 	if (s->failure.errnum == 0)
-		return err_set(e, ERR_LOST, EIO, "the sandbox's first process died while it was set up");
+		return err_set(e, ERR_LOST, EIO,
+			       "the sandbox's first process died while it was set up");
 	return err_set(e, ERR_UNSUPPORTED, s->failure.errnum, "%s: %s", s->failure.why,
 		       strerror(s->failure.errnum));
 }
 
-int container_start(const struct spec *spec, const struct tier_res *res, struct tier_box *ret, struct err *e)
+int container_start(const struct spec *spec, const struct tier_res *res, struct tier_box *ret,
+		    struct err *e)
 {
-	struct tier_start s = {.spec = spec, .res = res, .sync = {-1, -1}, .init_fd = -1};
+	_cleanup_free_ struct tier_start *s = malloc(sizeof(*s));
 	struct serving v = {.no_idmap = !ids_host_root()};
 	_cleanup_close_ int pidfd = -1;
 	struct pollfd p = {.events = POLLIN};
-	int served = 0, r = prepare(&s, e);
+	int served = 0, r;
 	pid_t pid;
 
+	if (s == NULL)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	s->spec = spec;
+	s->res = res;
+	s->sync[0] = s->sync[1] = s->init_fd = -1;
+	s->failure.errnum = 0;
+	s->plan.parts = 0;
+	r = prepare(s, e);
 	if (r < 0) {
-		release(&s);
+		release(s);
 		return r;
 	}
 	v.map_len = (size_t)snprintf(v.map, sizeof(v.map), "0 %u %u", res->id_base, res->id_count);
-	pid = bring_up(&s, &v, &pidfd, &served, e);
+	pid = bring_up(s, &v, &pidfd, &served, e);
 	p.fd = pidfd;
 	if (pid < 0) {
-		r = err_set(e, ERR_UNSUPPORTED, -pid, "%s: %s (run 'brig check' to see what this host lacks)",
-			    pid == -ENOSPC ? "user namespaces: user.max_user_namespaces is reached, or 0"
+		r = err_set(e, ERR_UNSUPPORTED, -pid,
+			    "%s: %s (run 'brig check' to see what this host lacks)",
+			    pid == -ENOSPC
+				? "user namespaces: user.max_user_namespaces is reached, or 0"
 			    : pid == -EPERM || pid == -EACCES
 				? "user namespaces: this host does not allow them here"
 				: "user and other namespaces cannot be made",
 			    strerror(-pid));
-	} else if (served < 0 || s.failure.errnum != 0 || poll(&p, 1, 0) != 0) {
+	} else if (served < 0 || s->failure.errnum != 0 || poll(&p, 1, 0) != 0) {
 		(void)kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
-		r = explain(&s, &v, served, e);
+		r = explain(s, &v, served, e);
 	} else {
 		ret->root_pid = pid;
 		ret->root_pidfd = steal_fd(&pidfd);
-		ret->weaker = (landlock_abi() < 2 ? TIER_NO_LANDLOCK : 0u) | (v.no_idmap ? TIER_NO_IDMAP : 0u);
+		ret->weaker = (landlock_abi() < 2 ? TIER_NO_LANDLOCK : 0u) |
+			      (v.no_idmap ? TIER_NO_IDMAP : 0u);
 	}
-	release(&s);
+	release(s);
 	return r;
 }
