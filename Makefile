@@ -7,7 +7,7 @@ O  := build/obj/$(V)
 OUT := $(if $(filter release,$(V)),build,build/$(V))
 
 # Modules linked into each program (folders below src/).
-MODS_brig := base sys wire parse core tier session spawn cli
+MODS_brig := base sys wire parse core net tier session spawn cli
 MODS_brig-init := base sys wire parse guest
 LIBS_brig := -lcyaml -lyaml -ljansson
 
@@ -53,24 +53,29 @@ ifeq ($(CC),gcc)
   CFLAGS += -Wno-format-truncation -Wlogical-op -Wduplicated-cond -Wduplicated-branches
 endif
 
-# The agent's release build uses musl: 100 KB of text instead of 800, and a shorter way to main, on the
-# path of every start. musl has no fortified functions. Kernel headers come after musl's own.
+# The release build of both programs uses musl: glibc asks the processor some thirty questions before main, and
+# each is an exit to the monitor on a virtual machine (1.2 ms of an 11 ms start); and the agent is 100 KB
+# of text instead of 800. musl has no fortified functions; src/compat has those that Debian's archives
+# of the libraries, made for glibc, call.
 ifeq ($(V),release)
-  AGENT_CC := musl-gcc
-  AGENT_CFLAGS := $(filter-out -D_FORTIFY_SOURCE=%,$(CFLAGS)) -ffunction-sections \
+  PROG_CC := musl-gcc
+  PROG_CFLAGS := $(filter-out -D_FORTIFY_SOURCE=%,$(CFLAGS)) -ffunction-sections \
 	-idirafter /usr/include -idirafter /usr/include/$(shell gcc -print-multiarch)
   # gcc's musl wrapper knows no -static-pie: the same by hand
   MUSL := /usr/lib/$(patsubst %-gnu,%-musl,$(shell gcc -print-multiarch))
-  AGENT_LNK := -static -nostartfiles -Wl,-pie,--no-dynamic-linker,-z,text,--gc-sections \
+  PROG_LNK := -static -nostartfiles -Wl,-pie,--no-dynamic-linker,-z,text,--gc-sections \
 	$(MUSL)/rcrt1.o $(MUSL)/crti.o
-  AGENT_END := $(MUSL)/crtn.o
+  PROG_END := $(MUSL)/crtn.o
+  PROG_LIBS = $(patsubst -l%,/usr/lib/$(shell gcc -print-multiarch)/lib%.a,$(LIBS_$(@F)))
+  MODS_brig += compat
 else
-  AGENT_CC := $(CC)
-  AGENT_CFLAGS := $(CFLAGS)
-  AGENT_LNK := $(LNK)
+  PROG_CC := $(CC)
+  PROG_CFLAGS := $(CFLAGS)
+  PROG_LNK := $(LNK)
+  PROG_LIBS = $(LIBS_$(@F))
 endif
 
-LIBSRC := $(filter-out src/bin/%,$(shell find src -name '*.c'))
+LIBSRC := $(filter-out src/bin/% src/compat/%,$(shell find src -name '*.c'))
 UNITS  := $(patsubst tests/unit/%.c,$(O)/unit/%,$(shell find tests/unit -name '*_test.c'))
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TOOLS  := $(patsubst tests/tools/%.c,$(OUT)/tests/%,$(wildcard tests/tools/*.c))
@@ -98,27 +103,29 @@ stamp = $(shell mkdir -p $(O); printf '%s\n' '$(subst ','\'',$(2))' > $(O)/$(1).
 	cmp -s $(O)/$(1).new $(O)/$(1) && rm $(O)/$(1).new || mv $(O)/$(1).new $(O)/$(1))
 ifneq ($(MAKECMDGOALS),clean)
   $(call stamp,flags,$(CC) $(CFLAGS))
-  $(call stamp,agent-flags,$(AGENT_CC) $(AGENT_CFLAGS))
+  $(call stamp,prog-flags,$(PROG_CC) $(PROG_CFLAGS))
   $(call stamp,sources,$(LIBSRC))
 endif
-$(O)/flags $(O)/agent-flags $(O)/sources: # gone by `make clean all`
+$(O)/flags $(O)/prog-flags $(O)/sources: # gone by `make clean all`
 	@mkdir -p $(@D) && touch $@
 $(O)/%.o: %.c $(O)/flags | $(GEN) build/layers.ok
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS) -c $< -o $@
-$(O)/agent/%.o: %.c $(O)/agent-flags | $(GEN) build/layers.ok
+$(O)/prog/%.o: %.c $(O)/prog-flags | $(GEN) build/layers.ok
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(AGENT_CC) $(AGENT_CFLAGS) -c $< -o $@
-$(OUT)/brig: $(O)/src/bin/brig.o $(call objs,$(MODS_brig)) $(O)/sources
+	$(Q)$(PROG_CC) $(PROG_CFLAGS) -c $< -o $@
+prog_objs = $(O)/prog/src/bin/$(1).o $(patsubst $(O)/%,$(O)/prog/%,$(call objs,$(MODS_$(1))))
+link_prog = $(Q)$(PROG_CC) $(LINK) $(PROG_LNK) $(filter %.o,$^) $(PROG_LIBS) $(PROG_END) -o $@
+$(OUT)/brig: $(call prog_objs,brig) $(O)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $(filter %.o,$^) $(LIBS_brig) -o $@
-$(OUT)/brig-init: $(O)/agent/src/bin/brig-init.o $(patsubst $(O)/%,$(O)/agent/%,$(call objs,$(MODS_brig-init))) $(O)/sources
+	$(link_prog)
+$(OUT)/brig-init: $(call prog_objs,brig-init) $(O)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(AGENT_CC) $(LINK) $(AGENT_LNK) $(filter %.o,$^) $(AGENT_END) -o $@
+	$(link_prog)
 	$(Q)! readelf -lW $@ | grep INTERP || [ $(V) != release ] # it must need nothing of the image
 $(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o) $(O)/sources
 	@rm -f $@

@@ -34,7 +34,7 @@ void sandbox_init(struct sandbox *s, const struct spec *spec, const struct tier_
 	*s = (struct sandbox){.spec = spec,
 			      .tier = tier,
 			      .record = {.fd = -1, .dir_fd = -1},
-			      .box = {.root_pid = -1, .root_pidfd = -1},
+			      .box = {.root_pid = -1, .root_pidfd = -1, .net = {.fd = {-1, -1, -1, -1}}},
 			      .start_us = sandbox_now_us(),
 			      .require = spec->require};
 	if (spec->timeout_ms != 0)
@@ -102,6 +102,7 @@ static int start_tier(struct sandbox *s, const struct sandbox_need *need, uint32
 			       .sub_uid = need->sub_uid,
 			       .sub_gid = need->sub_gid,
 			       .init_fd = need->init_fd,
+			       .net = need->net,
 			       .init_path = need->init_is_ours ? need->init_path : NULL};
 
 	for (int k = 0; k < CG_V1_COUNT; k++)
@@ -134,6 +135,7 @@ int sandbox_start(struct sandbox *s, const struct sandbox_need *need, struct err
 			while (waitpid(s->box.root_pid, NULL, 0) < 0 && errno == EINTR)
 				;
 		s->box.root_pid = -1;
+		net_socks_close(&s->box.net);
 		sandbox_remove(s);
 	}
 	return r;

@@ -29,6 +29,7 @@ struct sandbox_need {
 	const char *init_path;     /* where brig-init was found */
 	bool init_is_ours;         /* it belongs to an ordinary caller */
 	uint32_t sub_uid, sub_gid; /* 0 = no subordinate ids wanted */
+	const struct net_plan *net; /* NULL = no way out */
 };
 
 void sandbox_init(struct sandbox *s, const struct spec *spec, const struct tier_ops *tier);

@@ -11,6 +11,7 @@
  */
 #include "base/err.h"
 #include "core/spec.h"
+#include "net/net.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,6 +55,7 @@ struct tier_res {
 	int init_fd;           /* brig-init (O_PATH) */
 	const char *init_path; /* not NULL: brig-init belongs to the caller; show it through a read-only mount */
 	uint32_t sub_uid, sub_gid; /* id_count 65536 as an ordinary user: first subordinate ids, for newuidmap(1) */
+	const struct net_plan *net; /* what the sandbox's network has; NULL = loopback only */
 	const char *leaf_path; /* exec_leaf_fd's path on the host, NULL with it */
 };
 
@@ -65,6 +67,7 @@ struct tier_box {
 	pid_t root_pid;  /* a child of the process that called start */
 	int root_pidfd;  /* owned by the caller after start */
 	uint32_t weaker; /* enum tier_weaker */
+	struct net_socks net; /* with a net_plan: made inside, owned by the caller after start; else all -1 */
 };
 
 struct tier_ops {

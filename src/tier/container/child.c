@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -161,6 +162,22 @@ static int guard_init(struct tier_start *s, int root_fd, char *why, size_t size)
 	return s->init_fd < 0 ? -errno : 0;
 }
 
+/* The sockets of the gate are made here and handed to the parent; nothing of them stays inside. */
+static int make_way_out(struct tier_start *s, char *why, size_t size)
+{
+	struct net_socks socks;
+	int r = net_setup(s->res->net, &socks, why, size);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(why, size, "network: handing the gate's sockets out");
+	r = net_send(s->sync[1], &socks);
+	net_socks_close(&socks);
+	if (!s->shared)
+		s->has_net = r == 0; /* in a memory of our own */
+	return r;
+}
+
 static int setup_all(struct tier_start *s, char *why, size_t size)
 {
 	_cleanup_close_ int root_fd = -1;
@@ -176,6 +193,8 @@ static int setup_all(struct tier_start *s, char *why, size_t size)
 	(void)umask(0);
 	(void)snprintf(why, size, "network namespace");
 	r = setup_loopback();
+	if (r == 0 && s->res->net != NULL)
+		r = make_way_out(s, why, size);
 	if (r < 0)
 		return r;
 	(void)snprintf(why, size, "host name");
@@ -210,7 +229,11 @@ static int setup_all(struct tier_start *s, char *why, size_t size)
 
 static _Noreturn void fail(struct tier_start *s, int r)
 {
+	const struct net_socks none = {.fd = {-1, -1, -1, -1}};
+
 	s->failure.errnum = -r;
+	if (!s->shared && s->res->net != NULL && !s->has_net)
+		(void)!net_send(s->sync[1], &none); /* what the parent waits for first */
 	if (!s->shared)
 		(void)!send(s->sync[1], &s->failure, sizeof(s->failure), MSG_NOSIGNAL);
 	_exit(1);

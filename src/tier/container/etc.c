@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "net/net.h"
 #include "tier/container/setup_priv.h"
 
 #include <errno.h>
@@ -11,8 +12,8 @@
 #include <unistd.h>
 
 /* The made-up /etc of image "host": enough for programs to find users, names and time, and nothing
- * of the host's own configuration. The resolver asks a port nobody listens on, so a lookup fails at
- * once instead of waiting. */
+ * of the host's own configuration. Without a gate the resolver asks a port nobody listens on, so a
+ * lookup fails at once instead of waiting. */
 
 const char etc_passwd[] = "root:x:0:0:root:/root:/bin/bash\n"
 			  "user:x:1000:1000:user:/home/user:/bin/bash\n"
@@ -25,9 +26,13 @@ static const struct {
     {"group", "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n"},
     {"nsswitch.conf",
      "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
-    {"resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"},
     {"shells", "/bin/sh\n/bin/bash\n"},
 };
+
+static const char no_resolver[] = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
+/* no search list, and no dots needed: what was asked is what the gate decides on */
+static const char gate_resolver[] =
+    "nameserver " NET_DNS4_TEXT "\noptions ndots:1 timeout:5 attempts:2\n";
 
 static int put_hosts(int etc_fd, const char *hostname)
 {
@@ -56,13 +61,15 @@ static int put_localtime(int etc_fd)
 	return symlinkat(target, etc_fd, "localtime") == 0 ? 0 : -errno;
 }
 
-int etc_fill(int root_fd, const char *hostname)
+int etc_fill(int root_fd, const char *hostname, bool gate)
 {
 	_cleanup_close_ int etc_fd = openat(root_fd, "etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r = etc_fd < 0 ? -errno : 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(files); i++)
 		r = put_file(etc_fd, files[i].name, files[i].text, 0644);
+	if (r == 0)
+		r = put_file(etc_fd, "resolv.conf", gate ? gate_resolver : no_resolver, 0644);
 	if (r == 0)
 		r = put_hosts(etc_fd, hostname);
 	if (r == 0)

@@ -61,11 +61,11 @@ static int lower(int what, rlim_t soft, rlim_t hard)
 {
 	struct rlimit old, l;
 
-	if (getrlimit((__rlimit_resource_t)what, &old) < 0)
+	if (syscall(SYS_prlimit64, 0, what, NULL, &old) < 0)
 		return -errno;
 	l.rlim_max = MIN(hard, old.rlim_max);
 	l.rlim_cur = MIN(soft, l.rlim_max);
-	return setrlimit((__rlimit_resource_t)what, &l) < 0 ? -errno : 0;
+	return syscall(SYS_prlimit64, 0, what, &l, NULL) < 0 ? -errno : 0;
 }
 
 int setup_rlimits(const struct spec *spec, bool count_pids, char *why, size_t size)

@@ -227,18 +227,19 @@ static const char *hostname_of(const struct spec *spec)
 static int place_etc(const struct tier_start *s, int root_fd)
 {
 	static const char *const own[] = {"etc/hosts", "etc/hostname", "etc/resolv.conf"};
+	bool gate = s->res->net != NULL;
 	char from[64];
 	int r;
 
 	if (s->plan.is_host)
-		return etc_fill(root_fd, hostname_of(s->spec));
+		return etc_fill(root_fd, hostname_of(s->spec), gate);
 	/* The image's own /etc, with the three files that speak about this sandbox covered. */
 	r = make_dirs(root_fd, ".brig/made/etc");
 	if (r == 0) {
 		_cleanup_close_ int made =
 		    openat(root_fd, ".brig/made", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-		r = made < 0 ? -errno : etc_fill(made, hostname_of(s->spec));
+		r = made < 0 ? -errno : etc_fill(made, hostname_of(s->spec), gate);
 	}
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(own); i++) {
 		(void)snprintf(from, sizeof(from), ".brig/made/%s", own[i]);

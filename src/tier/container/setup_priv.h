@@ -60,6 +60,8 @@ struct tier_start {
 	int init_fd;     /* child: brig-init as it will be executed */
 	bool shared;     /* the child uses our memory; else it sends its failure over the socket */
 	struct setup_failure failure; /* the child's */
+	struct net_socks net; /* of the gate, from the child */
+	bool has_net;    /* they came */
 };
 
 /* ---- image.c: reading the plan. Runner, before clone ---- */

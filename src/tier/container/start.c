@@ -25,6 +25,7 @@
  *   parent                                set-up child
  *   plan, mounts of the image             -
  *   clone3                                joins v1 cgroups, loopback, host name
+ *   takes the gate's sockets (if asked)   makes them, and the rules that lead to them
  *   id maps, one byte                     waits, becomes uid 0 inside
  *   mount_setattr(IDMAP), one byte        waits, builds the root, devices, /proc, pivots, jail
  *   waits for the end of the socket       execve of brig-init, or exit with the reason left behind
@@ -277,6 +278,8 @@ static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, i
 	}
 	if (*ret_served < 0)
 		(void)raw_call(SYS_kill, pid, SIGKILL, 0, 0, 0);
+	/* the first it sends; without them it died or says over the socket why it gave up */
+	s->has_net = s->res->net != NULL && net_take(s->sync[0], &s->net) == 0;
 	/* its end of the socket closes by execve, or by its death */
 	if (!s->shared)
 		hear_failure(s);
@@ -306,19 +309,20 @@ static int explain(const struct tier_start *s, const struct serving *v, int serv
 int container_start(const struct spec *spec, const struct tier_res *res, struct tier_box *ret,
 		    struct err *e)
 {
-	_cleanup_free_ struct tier_start *s = malloc(sizeof(*s));
+	static struct tier_start
+	    start; /* one at a time; not on the stack nor the heap: see image_plan */
+	struct tier_start *s = &start;
 	struct serving v = {.no_idmap = !ids_host_root()};
 	_cleanup_close_ int pidfd = -1;
 	struct pollfd p = {.events = POLLIN};
 	int served = 0, r;
 	pid_t pid;
 
-	if (s == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
 	s->spec = spec;
 	s->res = res;
 	s->sync[0] = s->sync[1] = s->init_fd = -1;
 	s->failure.errnum = 0;
+	s->has_net = false;
 	s->plan.parts = 0;
 	r = prepare(s, e);
 	if (r < 0) {
@@ -337,13 +341,18 @@ int container_start(const struct spec *spec, const struct tier_res *res, struct 
 				? "user namespaces: this host does not allow them here"
 				: "user and other namespaces cannot be made",
 			    strerror(-pid));
-	} else if (served < 0 || s->failure.errnum != 0 || poll(&p, 1, 0) != 0) {
+	} else if (served < 0 || s->failure.errnum != 0 || poll(&p, 1, 0) != 0 ||
+		   (res->net != NULL && !s->has_net)) {
 		(void)kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 		r = explain(s, &v, served, e);
+		if (s->has_net)
+			net_socks_close(&s->net);
 	} else {
 		ret->root_pid = pid;
+		if (s->has_net)
+			ret->net = s->net;
 		ret->root_pidfd = steal_fd(&pidfd);
 		ret->weaker = (landlock_abi() < 2 ? TIER_NO_LANDLOCK : 0u) |
 			      (v.no_idmap ? TIER_NO_IDMAP : 0u);

@@ -1,0 +1,77 @@
+#pragma once
+/*
+ * The network of one sandbox that has a gate: what is made inside its network namespace, and the
+ * sockets that are made there and handed out. One interface for every tier (docs/egress.md).
+ *
+ * The namespace has no uplink. A route makes every address local, a rule set (nf_tables) leads what may
+ * be asked for to sockets inside, and refuses and reports the rest. Whoever holds the sockets decides.
+ * The rules are transport: without them, or without the holder, nothing is reached.
+ *
+ *   spawner     net_plan_gate: the rule set as bytes
+ *   tier, inside the new namespace, before anything hostile runs there: net_setup, net_send
+ *   tier, outside: net_take
+ */
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is handed out. Absent ones are -1. All non-blocking and close-on-exec. */
+enum net_sock {
+	NET_TCP4, /* listener; an accepted socket's own name is where the sandbox wanted to go */
+	NET_TCP6, /* the same; -1 where the host has no IPv6 */
+	NET_DNS4, /* UDP 53: questions to any address, which IP_PKTINFO tells; answer with it as source */
+	NET_DROPS, /* NETLINK_NETFILTER: a copy of the head of each packet that was refused */
+	NET_SOCKS,
+};
+struct net_socks {
+	int fd[NET_SOCKS];
+};
+
+/* Inside the namespace. */
+#define NET_OWN4_TEXT "198.18.0.2" /* the sandbox's own address */
+#define NET_DNS4_TEXT "198.18.0.1" /* its name server */
+#define NET_OWN6_TEXT "fd00:5b:ffff::2"
+enum {
+	NET_TCP_PORT = 99,      /* of the listeners: below 1024, so nothing inside can take it first */
+	NET_DROPS_GROUP = 5,    /* NFLOG group */
+	NET_DROPS_SNAP = 96,    /* bytes of a refused packet that are copied */
+	NET_DROPS_PER_S = 200,  /* more are refused without a copy */
+	NET_RANGES_MAX = 256,
+	NET_BATCH_MAX = 48 * 1024,
+};
+
+/* Addresses that TCP may be asked for: first and last, IPv4 in the first four bytes. */
+struct net_range {
+	bool v6;
+	uint8_t first[16], last[16];
+};
+
+struct net_plan {
+	bool tap;       /* the sandbox is a guest behind a TAP interface in the namespace */
+	size_t batch_n;
+	uint8_t batch[NET_BATCH_MAX];
+};
+
+/*
+ * Make the rule set. Ranges may overlap; they are sorted and joined in place. guest4 is NULL, or the
+ * only IPv4 source address (network order) that frames from interface "tap0" may have.
+ * 0, or -E2BIG.
+ */
+int must_check net_plan_gate(struct net_plan *p, struct net_range *r, uint32_t n, const uint8_t *guest4);
+
+/*
+ * In the namespace, with CAP_NET_ADMIN and CAP_NET_BIND_SERVICE over it, loopback being up: addresses,
+ * routes, rule set, sockets. Neither allocates nor keeps state. On failure -errno with what failed in
+ * *why, and nothing to close.
+ */
+int must_check net_setup(const struct net_plan *p, struct net_socks *ret, char *why, size_t size);
+/* Close all that are there. */
+void net_socks_close(struct net_socks *s);
+/* Hand the sockets to the other end of a stream or seqpacket socket, as one message. They stay open here. */
+int must_check net_send(int sock, const struct net_socks *s);
+/* Take them: 0, -EPIPE when the other end closed instead, or -errno. Raw system calls only (sys/raw.h). */
+int must_check net_take(int sock, struct net_socks *ret);
+/* Whether this host's kernel takes the rule set: tried in a namespace of a child's own. 0 or -errno, with what failed in *why. */
+int must_check net_probe(char *why, size_t size);
