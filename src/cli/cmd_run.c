@@ -27,9 +27,9 @@ enum { CAPTURE_MAX = 16 * 1024 * 1024 };
 struct plan {
 	struct run_args *args;
 	struct script script;
-	char **argv;                /* owned list of borrowed words */
+	char **argv; /* owned list of borrowed words */
 	struct run_files files;
-	int result_fd;              /* --result-file; owned, -1 = none */
+	int result_fd; /* --result-file; owned, -1 = none */
 };
 
 /* The kernel hands out 0, 1 and 2 first: closed ones would be taken by our own descriptors. */
@@ -122,11 +122,13 @@ static int make_plan(struct plan *p, struct err *e)
 	if (r == 0)
 		r = open_result(p, e);
 	if (r == 0 && a->on[RUN_TTY] && isatty(STDIN_FILENO) == 0)
-		r = err_set(e, ERR_INVALID, ENOTTY,
-			    "--tty: standard input is no terminal; leave -t out for a pipe or file");
+		r = err_set(
+		    e, ERR_INVALID, ENOTTY,
+		    "--tty: standard input is no terminal; leave -t out for a pipe or file");
 	if (r == 0)
 		r = run_args_load(a, e);
-	if (r == 0 && a->on[RUN_TTY] && !env_has(&a->spec.env, "TERM") && !env_has(&a->secrets, "TERM"))
+	if (r == 0 && a->on[RUN_TTY] && !env_has(&a->spec.env, "TERM") &&
+	    !env_has(&a->secrets, "TERM"))
 		r = put_term(&a->spec.env, e);
 	if (r == 0 && !a->literal)
 		r = script = script_detect(a->command[0], &p->script, e);
@@ -153,7 +155,8 @@ static void report(const struct plan *p, struct run_outcome *o)
 		o->code = EXIT_FAULT;
 }
 
-static void start(struct plan *p, struct run_outcome *o)
+/* False when nothing is to be given back: the process ends next. */
+static bool start(struct plan *p, struct run_outcome *o)
 {
 	struct run_args *a = p->args;
 	const char *stdio = getenv("BRIG_STDIO");
@@ -164,7 +167,7 @@ static void start(struct plan *p, struct run_outcome *o)
 	    .tty = a->on[RUN_TTY],
 	    .interactive = a->on[RUN_INTERACTIVE],
 	    .exact = a->on[RUN_JSON] || a->on[RUN_VERBOSE] || p->result_fd >= 0,
-	    .leaving = p->files.patch_n == 0,
+	    .leaving = p->files.list == NULL,
 	    .progress = !a->on[RUN_QUIET] && isatty(STDERR_FILENO) == 1,
 	    .framed = stdio != NULL && strcmp(stdio, "framed") == 0,
 	    .files = p->files.list,
@@ -173,8 +176,7 @@ static void start(struct plan *p, struct run_outcome *o)
 	int r;
 
 	for (int i = 0; i < 2; i++)
-		outlet_init(&l.out[i], capture ? -1 : STDOUT_FILENO + i,
-			    capture ? CAPTURE_MAX : 0);
+		outlet_init(&l.out[i], capture ? -1 : STDOUT_FILENO + i, capture ? CAPTURE_MAX : 0);
 	o->launch = &l;
 	r = launch_run(&l, &o->fault);
 	if (r == 0 && p->files.patch_n > 0 && l.have_result && l.result.how != HOW_ERROR &&
@@ -185,8 +187,11 @@ static void start(struct plan *p, struct run_outcome *o)
 	outcome_decide(o);
 	report(p, o);
 	o->launch = NULL;
+	if (l.leaving)
+		return false;
 	for (int i = 0; i < 2; i++)
 		outlet_done(&l.out[i]);
+	return true;
 }
 
 static int run_run(int argc, char **argv)
@@ -203,8 +208,8 @@ static int run_run(int argc, char **argv)
 	if (make_plan(&p, &o.fault) < 0) {
 		outcome_decide(&o);
 		report(&p, &o);
-	} else {
-		start(&p, &o);
+	} else if (!start(&p, &o)) {
+		return o.code;
 	}
 	if (p.result_fd >= 0)
 		(void)close(p.result_fd);

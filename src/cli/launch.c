@@ -28,15 +28,15 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum launch_phase {
-	PHASE_COPY_IN,  /* before the command */
-	PHASE_EXEC,     /* the command was asked for */
+	PHASE_COPY_IN,	/* before the command */
+	PHASE_EXEC,	/* the command was asked for */
 	PHASE_COPY_OUT, /* it ended; results are fetched */
-	PHASE_ENDING,   /* the end was ordered; only output already taken is still delivered */
+	PHASE_ENDING,	/* the end was ordered; only output already taken is still delivered */
 };
 
 struct launch_run {
@@ -45,21 +45,21 @@ struct launch_run {
 	struct runner *runner;
 	struct session *session;
 	bool session_dead;
-	struct stream *exec;   /* NULL before and after */
+	struct stream *exec; /* NULL before and after */
 	struct inlet in;
 	struct tty tty;
 	struct progress progress;
 	int signal_fd;
-	uint64_t last_int_ms;  /* monotonic time of the last SIGINT, 0 = none */
-	uint64_t hold_at_ms;   /* when to fork the runner; 0 = it is there */
-	bool forced;           /* brig or the clock ended it: do not wait long for a slow reader */
+	uint64_t last_int_ms; /* monotonic time of the last SIGINT, 0 = none */
+	uint64_t hold_at_ms;  /* when to fork the runner; 0 = it is there */
+	bool forced;	      /* brig or the clock ended it: do not wait long for a slow reader */
 	uint64_t drain_until_ms;
-	struct err fault;      /* the first failure of our own; kind NONE = none */
+	struct err fault; /* the first failure of our own; kind NONE = none */
 };
 
 enum {
-	HOLD_MS = 10,          /* a command that takes longer, or says something, gets its runner */
-	SECOND_INT_MS = 2000,  /* a second Ctrl-C within this kills */
+	HOLD_MS = 10,	      /* a command that takes longer, or says something, gets its runner */
+	SECOND_INT_MS = 2000, /* a second Ctrl-C within this kills */
 	FORCED_DRAIN_MS = 1000, /* a reader gets that long after a forced end */
 };
 
@@ -448,8 +448,8 @@ static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
 	bool ending = r->phase == PHASE_ENDING;
 	bool talk = !r->session_dead && !ending;
 
-	pf[P_RUNNER] = (struct pollfd){.fd = ending ? -1 : runner_event_fd(r->runner),
-				       .events = POLLIN};
+	pf[P_RUNNER] =
+	    (struct pollfd){.fd = ending ? -1 : runner_event_fd(r->runner), .events = POLLIN};
 	pf[P_SESSION] = (struct pollfd){.fd = talk ? runner_agent_fd(r->runner) : -1,
 					.events = talk ? session_events(r->session) : (short)0};
 	pf[P_SIGNAL] = (struct pollfd){.fd = r->signal_fd, .events = POLLIN};
@@ -463,7 +463,8 @@ static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
 static void next_phase(struct launch_run *r)
 {
 	if (r->progress.what != NULL)
-		progress_show(&r->progress, now_ms(), launch_files_bytes(r->l->files, r->phase == PHASE_COPY_OUT),
+		progress_show(&r->progress, now_ms(),
+			      launch_files_bytes(r->l->files, r->phase == PHASE_COPY_OUT),
 			      r->l->out[0].mid_line || r->l->out[1].mid_line);
 	if (r->phase == PHASE_EXEC && r->l->have_result)
 		start_copy_out(r);
@@ -551,7 +552,8 @@ static int drive(struct launch_run *r, struct err *e)
 	start_copy_in(r);
 	r->hold_at_ms = now_ms() + HOLD_MS;
 	if (r->l->spec->timeout_ms != 0)
-		hold(r, true); /* its clock must not depend on us: we may be stopped at any moment */
+		hold(r,
+		     true); /* its clock must not depend on us: we may be stopped at any moment */
 	loop(r);
 	tty_restore(&r->tty);
 	close_signals(&old);
@@ -560,7 +562,10 @@ static int drive(struct launch_run *r, struct err *e)
 
 int launch_run(struct launch *l, struct err *e)
 {
-	struct launch_run r = {.l = l, .signal_fd = -1, .tty = {.fd = -1}, .fault = ERR_INIT,
+	struct launch_run r = {.l = l,
+			       .signal_fd = -1,
+			       .tty = {.fd = -1},
+			       .fault = ERR_INIT,
 			       .progress = {.on = l->progress}};
 	int ret;
 
@@ -577,12 +582,15 @@ int launch_run(struct launch *l, struct err *e)
 	}
 	l->lost = ret == 0 && !l->have_result && !l->end.timed_out && l->stopped_by == 0;
 	l->weaker = runner_weaker(r.runner);
+	if (ret == 0 && l->leaving) {
+		/* the session's memory ends with the process: giving it back costs a tenth of this
+		 * exit */
+		runner_leave(r.runner);
+		return 0;
+	}
 	launch_files_stop(l->files);
 	session_free(r.session);
-	if (ret == 0 && l->leaving)
-		runner_leave(r.runner);
-	else
-		runner_free(r.runner);
+	runner_free(r.runner);
 	inlet_done(&r.in);
 	if (r.signal_fd >= 0)
 		(void)close(r.signal_fd);

@@ -20,7 +20,7 @@ struct launch {
 	bool interactive;            /* forward standard input */
 	bool exact;                  /* return only when all is removed, with every account read */
 	bool progress;               /* show on stderr how far long copies are */
-	bool leaving;                /* the caller exits when launch_run has returned and it has said so */
+	bool leaving;                /* the caller exits next: nothing is freed, descriptors stay open */
 	bool framed;                 /* stdio through the agent's stream instead of pipes */
 	struct outlet out[2];        /* stdout, stderr; initialised by the caller, who also ends them */
 	struct launch_files *files;  /* what to copy; may be NULL */

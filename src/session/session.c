@@ -162,7 +162,7 @@ static int read_some(struct session *s)
 
 		/* An idle session keeps a small buffer. */
 		if (i == 0 && s->in.cap < want)
-			want = MIN(want, (size_t)16384 + s->in.len);
+			want = MIN(want, (size_t)2048 + s->in.len);
 		p = buf_reserve(&s->in, want);
 		if (p == NULL)
 			return -ENOMEM;

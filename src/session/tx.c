@@ -10,10 +10,10 @@
 
 /*
  * Theory of operation. What leaves is one byte queue, filled by requests (bounded by TX_OPEN_HIGH),
- * stream data (stream.c stops at TX_DATA_HIGH) and control frames. Most of those answer what our own
- * side does; CREDIT and PONG answer the agent, which may be hostile and not read: PONGs are counted,
- * credits are 16 bytes for each 64 KiB that was really consumed, and a queue that fills up all the
- * same ends the session.
+ * stream data (stream.c stops at TX_DATA_HIGH) and control frames. Most of those answer what our
+ * own side does; CREDIT and PONG answer the agent, which may be hostile and not read: PONGs are
+ * counted, credits are 16 bytes for each 64 KiB that was really consumed, and a queue that fills up
+ * all the same ends the session.
  *
  * Descriptors belong to one byte of the queue, the first of their OPEN frame. A send starts at most
  * one such byte and stops before the next, so they arrive with that byte or later, in order. They
@@ -105,11 +105,11 @@ static ssize_t send_some(struct session *s)
 
 		memset(&ctl, 0, sizeof(ctl));
 		mh.msg_control = ctl.space;
-		mh.msg_controllen = CMSG_SPACE(sizeof(int) * m->n);
+		mh.msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * m->n);
 		c = CMSG_FIRSTHDR(&mh);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * m->n);
+		c->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * m->n);
 		memcpy(CMSG_DATA(c), m->fds, sizeof(int) * m->n);
 		m = m->next;
 	}
@@ -180,7 +180,8 @@ static int own_all(struct session *s)
 	return 0;
 }
 
-int tx_open(struct session *s, uint32_t stream, const struct buf *req, const int *fds, uint32_t nfds)
+int tx_open(struct session *s, uint32_t stream, const struct buf *req, const int *fds,
+	    uint32_t nfds)
 {
 	size_t need = req->len + (req->len / FRAME_MAX + 1) * FRAME_HDR;
 	struct fd_mark *m = NULL;
