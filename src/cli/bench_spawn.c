@@ -315,7 +315,7 @@ static void do_version(const struct bench_site *site, const struct bench_order *
 {
 	const char *prog = site->program[o->row];
 	const char *v[] = {prog[0] == '@' ? site->brig : prog, NULL, NULL};
-	struct environment env;
+	struct environment env = {.home = {0}};
 	uint64_t t0;
 	pid_t pid;
 	int p[2];

@@ -19,7 +19,7 @@ union rights {
 int net_send(int sock, const struct net_socks *s)
 {
 	union rights ctl = {{0}};
-	char there[NET_SOCKS];
+	char there[NET_SOCKS] = {0};
 	struct iovec iov = {.iov_base = there, .iov_len = sizeof(there)};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 	int fds[NET_SOCKS];
@@ -44,7 +44,7 @@ int net_send(int sock, const struct net_socks *s)
 int net_take(int sock, struct net_socks *ret)
 {
 	union rights ctl = {{0}};
-	char there[NET_SOCKS];
+	char there[NET_SOCKS] = {0};
 	struct iovec iov = {.iov_base = there, .iov_len = sizeof(there)};
 	struct msghdr m = {
 	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof(ctl)};
