@@ -22,7 +22,7 @@ int net_send(int sock, const struct net_socks *s)
 	char there[NET_SOCKS] = {0};
 	struct iovec iov = {.iov_base = there, .iov_len = sizeof(there)};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	int fds[NET_SOCKS];
+	int fds[NET_SOCKS] = {0};
 	size_t n = 0;
 
 	for (int i = 0; i < NET_SOCKS; i++) {
@@ -48,7 +48,7 @@ int net_take(int sock, struct net_socks *ret)
 	struct iovec iov = {.iov_base = there, .iov_len = sizeof(there)};
 	struct msghdr m = {
 	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof(ctl)};
-	int fds[NET_SOCKS];
+	int fds[NET_SOCKS] = {0};
 	size_t n = 0, want = 0, at = 0;
 	long got;
 
