@@ -201,8 +201,8 @@ static void successor(const void *arg)
 	const struct run *r = (const struct run *)arg;
 	struct pollfd p = {.fd = r->caller_pidfd, .events = POLLIN};
 
+	keep_ours(r); /* first: who reads the caller's output waits for its end */
 	(void)raw_call(SYS_setsid, 0, 0, 0, 0, 0);
-	keep_ours(r); /* at once: who reads the caller's output waits for its end */
 	while (raw_call(SYS_poll, (long)&p, 1, -1, 0, 0) == -EINTR)
 		;
 	_exit(runner_main(r->s, -1, r->caller_pidfd));
