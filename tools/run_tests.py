@@ -23,6 +23,7 @@ STAGES = [
     ("replay", ["replay"], "fuzz corpora through the release build"),
     ("agent", ["agent-test"], "the agent by itself"),
     ("behaviour", ["behaviour"], "what a user sees, as root and as an ordinary user"),
+    ("escape", ["escape"], "attacks: without the wall they work, in a sandbox they do not"),
     ("lifecycle", ["kill-test"], "who cleans up: kills, timeouts, leaks"),
     ("vm", ["vm-test"], "cgroup v2, an older kernel, no Landlock: in a virtual machine"),
     ("lint", ["lint"], "layers, banned calls, clang-tidy, cppcheck, shellcheck, docs"),

@@ -47,6 +47,9 @@ executable() {
 	done
 	return "$bad"
 }
+seccomp_doc() {
+	tools/gen_seccomp_doc.sh | diff - docs/security/seccomp.md || { echo "run: make docs"; return 1; }
+}
 no_conflict_marks() {
 	local found
 	found=$(tree | grep -vE '^tests/fuzz/corpus/' | xargs -d '\n' grep -lE '^(<<<<<<<|>>>>>>>) ' 2>/dev/null)
@@ -73,6 +76,8 @@ mapfile -t scripts < <(shell_scripts)
 check "shellcheck: ${#scripts[@]} scripts" shellcheck -x -S warning "${scripts[@]}"
 check "man pages" manuals
 check "test files are executable" executable
+check "docs/security/seccomp.md is the table's" seccomp_doc
+check "every attack is in the escape matrix, and held" tools/gen_escape_matrix.py --check
 check "no conflict marks" no_conflict_marks
 tools/check_sizes.py src | sed 's/^/# /' # a report, never a failure
 echo "1..$n"

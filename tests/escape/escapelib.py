@@ -1,0 +1,171 @@
+"""What the attacks of this folder are, how one is run, and how its result is judged.
+
+An attack is a C file whose head comment has these rows (a row may go on in the next line, indented):
+
+  group     the group of the matrix it belongs to
+  tries     one line for the matrix
+  control   where it must succeed: `plain` (an unprivileged process beside the scene), `ns` (root of throw-away
+            namespaces), `guest` (root in the virtual machine: what would change a machine, or needs real root)
+  shows     words of evidence (stage.py) the control must leave; inside there must be none
+  leak      what the caller leaves open: dir canary root pidfd ns socket
+  run       more options of `brig run`
+  tty       yes: on a terminal
+  workdir   leak: starts in the leaked folder, `--workdir /proc/self/fd/N`
+  only      root or user: callers it applies to, default both
+  tiers     tiers it applies to, default all
+  brig-refuses  yes: brig itself may refuse to start it (exit 125)
+  no-control    KEY reason; KEY reason: attempts that work nowhere here, with their reason
+
+Evidence from outside decides; the attacker's own words only add to it.
+"""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILT = os.path.join(ROOT, "build", "tests", "escape")
+RESULTS = os.path.join(ROOT, "build", "escape.json")
+FIELDS = {"group", "tries", "control", "shows", "leak", "run", "tty", "workdir", "only", "tiers", "brig-refuses",
+          "no-control"}
+NAMESPACES = ["unshare", "-Urmnpiu", "--fork", "--kill-child", "--mount-proc"]
+PY = "/usr/bin/python3"
+
+
+class Attack:
+    def __init__(self, path):
+        self.name = os.path.splitext(os.path.basename(path))[0]
+        with open(path, encoding="utf-8") as f:
+            head = f.read().split("*/")[0]
+        rows = dict.fromkeys(FIELDS, "")
+        key = None
+        for line in head.splitlines():
+            m = re.match(r" \* ([a-z-]+):\s+(.*)", line)
+            if m and (m[1] in FIELDS or key):
+                key = m[1]
+                if key not in FIELDS:
+                    raise ValueError(f"{path}: no row '{key}:'")
+                rows[key] = m[2].strip()
+            elif key and re.match(r" \*\s{3,}\S", line):
+                rows[key] += " " + line[2:].strip()
+        for need in ("group", "tries", "control"):
+            if not rows[need]:
+                raise ValueError(f"{path}: the head comment has no '{need}:'")
+        if rows["control"] not in ("plain", "ns", "guest"):
+            raise ValueError(f"{path}: control: {rows['control']}")
+        self.group, self.tries, self.control = rows["group"], rows["tries"], rows["control"]
+        self.shows = set(rows["shows"].split())
+        self.leak, self.run, self.tty = rows["leak"], rows["run"].split(), rows["tty"] == "yes"
+        self.workdir, self.may_refuse = rows["workdir"] == "leak", rows["brig-refuses"] == "yes"
+        self.callers = rows["only"].split() or ["root", "user"]
+        self.tiers = rows["tiers"].split()
+        self.no_control = dict(x.strip().split(" ", 1) for x in rows["no-control"].split(";") if x.strip())
+
+    def program(self, folder=BUILT):
+        return os.path.join(folder, self.name)
+
+    def stage_options(self):
+        return ["--leak", self.leak, *(["--tty"] if self.tty else [])]
+
+
+def attacks():
+    """Every attack of the folder, by name. victim.c is the scene's."""
+    paths = sorted(glob.glob(os.path.join(HERE, "*.c")))
+    return {a.name: a for a in (Attack(p) for p in paths if not p.endswith("/victim.c"))}
+
+
+def provide(folder):
+    """The stage and the programs, where any caller can reach them."""
+    for src in [os.path.join(HERE, "stage.py"), *(os.path.join(BUILT, n) for n in ["victim", *attacks()])]:
+        if not os.path.exists(src):
+            raise AssertionError(f"{src} is missing: make attacks")
+        shutil.copy(src, folder)
+        os.chmod(os.path.join(folder, os.path.basename(src)), 0o755)
+
+
+def control_argv(a, folder):
+    """The attack without the wall, in its scene."""
+    argv = [PY, os.path.join(folder, "stage.py"), *a.stage_options(), *(["--workdir-leak"] if a.workdir else []),
+            "--", a.program(folder), "{args}"]
+    return NAMESPACES + argv if a.control == "ns" else argv
+
+
+def inside_argv(a, folder, brig, options):
+    """The attack in a sandbox; brig is `brig run` with its tier, options what this variant adds."""
+    opts = [*a.run, *options, *(["-it"] if a.tty else []), *(["--workdir", "/proc/self/fd/{leak}"] if a.workdir else [])]
+    return [PY, os.path.join(folder, "stage.py"), *a.stage_options(), "--watch", brig[0], "--watch",
+            os.path.join(os.path.dirname(brig[0]), "brig-init"), "--", *brig, *opts,
+            "--file", f"{a.program(folder)}:/workspace/attack", "--", "/workspace/attack", "{args}"]
+
+
+class Report:
+    """What stage.py printed, taken apart."""
+
+    def __init__(self, text):
+        j = json.loads(text)
+        self.rc, self.out, self.err, self.evidence = j["rc"], j["out"], j["err"], set(j["evidence"])
+        self.got, self.refused, self.ended = {}, {}, False
+        for line in self.out.splitlines():
+            w = line.rstrip("\r").split(" ", 2)
+            if w[0] == "got" and len(w) > 1:
+                self.got[w[1]] = w[2] if len(w) > 2 else ""
+            elif w[0] == "refused" and len(w) > 2:
+                self.refused[w[1]] = w[2]
+            elif w == ["end"]:
+                self.ended = True
+
+    def __repr__(self):
+        return f"rc={self.rc} out={self.out[-1500:]!r} err={self.err[-500:]!r} evidence={sorted(self.evidence)}"
+
+
+def judge_control(a, r):
+    """What is wrong with a control: everything it tries must work, and be seen from outside."""
+    bad = [f"{k}: not possible without the wall either (errno {e})" for k, e in r.refused.items()
+           if k not in a.no_control]
+    bad += [f"{k}: works here, so its no-control is wrong" for k in r.got if k in a.no_control]
+    if a.shows - r.evidence:
+        bad.append(f"no evidence of {' '.join(sorted(a.shows - r.evidence))}")
+    if not r.ended and "victim-signalled" not in a.shows:
+        bad.append("did not come to its end")
+    if not r.got:
+        bad.append("nothing worked")
+    return bad
+
+
+def judge_inside(a, r):
+    """What is wrong inside a sandbox: anything that worked, any evidence, an attack that did not run."""
+    bad = [f"{k} worked: {v}" for k, v in r.got.items()]
+    bad += [f"evidence: {w}" for w in sorted(r.evidence)]
+    if a.may_refuse and r.rc == 125 and not r.out:
+        return bad
+    if not r.ended:
+        bad.append("the attack did not come to its end")
+    elif not r.refused:
+        bad.append("the attack tried nothing")
+    return bad
+
+
+def load():
+    try:
+        with open(RESULTS, encoding="utf-8") as f:
+            return json.load(f)
+    except (OSError, ValueError):
+        return {"attacks": {}}
+
+
+def record(name, column, **what):
+    """One cell of build/escape.json; columns are control, root, user."""
+    all_ = load()
+    all_["attacks"].setdefault(name, {})[column] = what
+    all_["kernel"] = os.uname().release
+    new = RESULTS + ".new"
+    with open(new, "w", encoding="utf-8") as f:
+        json.dump(all_, f, indent=1, sort_keys=True)
+    os.replace(new, RESULTS)
+
+
+def can_make_namespaces():
+    return subprocess.run([*NAMESPACES, "true"], check=False, capture_output=True).returncode == 0

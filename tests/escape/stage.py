@@ -1,0 +1,248 @@
+#!/usr/bin/python3
+"""The scene of an attack, and what became of it.
+
+    stage.py [--leak WORDS] [--tty] [--watch FILE]... [--workdir-leak] -- CMD...
+
+Builds what a hostile program must not reach, runs CMD with `{args}` replaced by where those things are,
+and prints one JSON object: what CMD said and the evidence found outside of it. CMD is the attack itself
+(the control) or `brig run` of it; the scene is the same, made by the same caller. Nothing here knows
+which it is. The evidence are words:
+
+  canary-read     the canary file's bytes, or the name's, in what CMD printed   canary-changed  bytes, mode, owner or existence
+  secret-read     the victim's memory, likewise                    victim-changed  its memory
+  env-read        a variable of this process's environment         victim-signalled a signal was caught, or it died
+  socket          somebody connected or sent to the host's sockets  file-made       a new name in the scene's folder
+  exe-changed     a watched file                                   tty-input       bytes faked as typed on the terminal
+  key-read        a key of this user's keyring
+
+In the guest, as root, and in throw-away namespaces this script is run by itself around the attack.
+"""
+import ctypes
+import hashlib
+import json
+import os
+import pty
+import secrets
+import select
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import termios
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMIT = 60  # seconds an attack may take
+KEYCTL_UNLINK, KEY_USER_KEYRING = 9, -4
+ADD_KEY, KEYCTL = 248, 250
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def digest(path):
+    try:
+        s = os.stat(path)
+        with open(path, "rb") as f:
+            return hashlib.sha256(f.read()).hexdigest(), stat.S_IMODE(s.st_mode), s.st_uid, s.st_nlink
+    except OSError as e:
+        return e.errno
+
+
+class Sockets:
+    """A path and an abstract UNIX socket. Whoever connects is counted and handed the canary's descriptor."""
+
+    def __init__(self, folder, canary):
+        self.path = os.path.join(folder, "sock")
+        self.abstract = "brig-escape-" + secrets.token_hex(8)
+        self.canary = canary
+        self.seen = 0
+        self.listening = []
+        for address in (self.path, "\0" + self.abstract):
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            s.bind(address)
+            s.listen(16)
+            self.listening.append(s)
+
+    def serve(self, wait):
+        ready, _, _ = select.select(self.listening, [], [], wait)
+        for s in ready:
+            c, _ = s.accept()
+            self.seen += 1
+            with open(self.canary, "rb") as f, c:
+                try:
+                    socket.send_fds(c, [b"canary"], [f.fileno()])
+                except OSError:
+                    pass
+
+
+class Scene:
+    def __init__(self, watched):
+        self.folder = tempfile.mkdtemp(prefix="scene-")
+        self.canary = os.path.join(self.folder, "canary")
+        self.mark, self.secret, self.env, self.key = (f"{w}-{secrets.token_hex(12)}"
+                                                      for w in ("canary", "secret", "environ", "key"))
+        fd = os.open(self.canary, os.O_WRONLY | os.O_CREAT, 0o600)
+        os.write(fd, self.mark.encode())
+        os.close(fd)
+        self.runtime = os.path.join(self.folder, "runtime")
+        shutil.copy(os.path.join(os.environ.get("BRIG_ATTACKS", os.path.join(HERE, "..", "..", "build", "tests", "escape")),
+                                 "victim"), self.runtime)
+        os.chmod(self.runtime, 0o755)
+        self.victim = subprocess.Popen([self.runtime, self.secret], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       start_new_session=True)
+        self.address = self.victim.stdout.readline().decode().strip()
+        self.sockets = Sockets(self.folder, self.canary)
+        self.serial = libc.syscall(ADD_KEY, b"user", b"brig-escape", self.key.encode(),
+                                   ctypes.c_size_t(len(self.key)), KEY_USER_KEYRING)
+        self.watched = {p: digest(p) for p in [*watched, self.runtime, self.canary]}
+        self.names = set(os.listdir(self.folder))
+
+    def leaks(self, words):
+        """Descriptors the attack's parent forgot to close."""
+        fds = []
+        for w in words:
+            if w == "dir":
+                fds.append(os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY))
+            elif w == "canary":
+                fds.append(os.open(self.canary, os.O_RDWR))
+            elif w == "root":
+                fds.append(os.open("/", os.O_RDONLY | os.O_DIRECTORY))
+            elif w == "pidfd":
+                fds.append(os.pidfd_open(self.victim.pid))
+            elif w == "ns":
+                fds += [os.open(f"/proc/self/ns/{n}", os.O_RDONLY) for n in ("mnt", "net", "ipc", "uts", "pid", "user")]
+            elif w == "socket":
+                s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                s.connect(self.sockets.path)
+                self.sockets.serve(5)
+                self.sockets.seen = 0  # that was us
+                fds.append(s.detach())
+            else:
+                raise SystemExit(f"stage.py: no leak '{w}'")
+        return fds
+
+    def args(self, fds):
+        return [f"canary={self.canary}", f"dir={self.folder}", f"victim={self.victim.pid}", f"secret={self.address}",
+                f"sock={self.sockets.path}", f"abstract={self.sockets.abstract}", f"key={self.serial}",
+                "fds=" + ",".join(map(str, fds))]
+
+    def victim_words(self):
+        try:
+            self.victim.stdin.write(b"?\n")
+            self.victim.stdin.flush()
+            memory, caught = self.victim.stdout.readline().decode("latin-1").rsplit(" ", 1)
+        except (OSError, ValueError):
+            return {"victim-signalled"}
+        return ({"victim-changed"} if memory != self.secret else set()) | \
+               ({"victim-signalled"} if int(caught) else set())
+
+    def evidence(self, said):
+        while True:  # whatever connected and was not yet counted
+            before = self.sockets.seen
+            self.sockets.serve(0)
+            if self.sockets.seen == before:
+                break
+        words = {w for w, text in (("canary-read", self.mark), ("secret-read", self.secret), ("env-read", self.env),
+                                   ("key-read", self.key)) if text.encode() in said}
+        words |= self.victim_words()
+        if self.sockets.seen:
+            words.add("socket")
+        for p, before in self.watched.items():
+            if digest(p) != before:
+                words.add("canary-changed" if p == self.canary else "exe-changed")
+        if set(os.listdir(self.folder)) - self.names:
+            words.add("file-made")
+        return sorted(words)
+
+    def close(self):
+        if self.serial >= 0:
+            libc.syscall(KEYCTL, KEYCTL_UNLINK, self.serial, KEY_USER_KEYRING)
+        if self.victim.poll() is None:
+            self.victim.kill()
+        self.victim.wait()
+        shutil.rmtree(self.folder, True)
+
+
+def perform(scene, argv, fds, workdir, tty):
+    """CMD to its end, serving the sockets meanwhile: (exit, stdout, stderr, faked input)."""
+    master = slave = None
+    kw = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    if tty:
+        master, slave = pty.openpty()
+        mode = termios.tcgetattr(slave)
+        mode[3] &= ~(termios.ECHO | termios.ICANON)
+        termios.tcsetattr(slave, termios.TCSANOW, mode)
+        kw = {"stdin": slave, "stdout": slave, "stderr": subprocess.PIPE,
+              "preexec_fn": lambda: termios_ctty(slave)}
+    p = subprocess.Popen(argv, env={**os.environ, "BRIG_ESCAPE_ENV": scene.env}, pass_fds=fds, cwd=workdir,
+                         start_new_session=True, **kw)
+    streams = {(master if tty else p.stdout.fileno()): b"", p.stderr.fileno(): b""}
+    order, open_ = list(streams), set(streams)
+    over = os.pidfd_open(p.pid)
+    waited = 0.0
+    while open_:
+        ready, _, _ = select.select([*open_, over, *scene.sockets.listening], [], [], 5)
+        waited += 0 if ready else 5
+        if waited >= LIMIT:
+            p.kill()
+            p.wait()
+            raise SystemExit(f"stage.py: {argv[0]} still ran after {LIMIT} s; it said {streams[order[0]][-300:]!r}")
+        if over in ready and not open_ & set(ready):
+            break
+        for fd in open_ & set(ready):
+            try:
+                data = os.read(fd, 65536)
+            except OSError:
+                data = b""
+            streams[fd] += data
+            if not data:
+                open_.discard(fd)
+        scene.sockets.serve(0)
+    os.close(over)
+    rc = p.wait()
+    faked = b""
+    if tty:
+        os.set_blocking(slave, False)
+        try:
+            faked = os.read(slave, 4096)
+        except OSError:
+            pass
+    return rc, streams[order[0]], streams[order[1]], faked
+
+
+def termios_ctty(fd):
+    import fcntl  # pylint: disable=import-outside-toplevel
+    fcntl.ioctl(fd, termios.TIOCSCTTY, 0)
+
+
+def main(args):
+    leak, watched, tty, workdir_leak = [], [], False, False
+    while args and args[0] != "--":
+        word = args.pop(0)
+        if word == "--leak":
+            leak = [w for w in args.pop(0).split(",") if w]
+        elif word == "--watch":
+            watched.append(args.pop(0))
+        elif word == "--tty":
+            tty = True
+        elif word == "--workdir-leak":
+            workdir_leak = True
+        else:
+            raise SystemExit(f"stage.py: unknown option {word}")
+    scene = Scene(watched)
+    try:
+        fds = scene.leaks(leak)
+        argv = []
+        for a in args[1:]:
+            argv += scene.args(fds) if a == "{args}" else [a.replace("{leak}", str(fds[0]) if fds else "")]
+        rc, out, err, faked = perform(scene, argv, fds, f"/proc/self/fd/{fds[0]}" if workdir_leak else None, tty)
+        words = scene.evidence(out + err)
+        if faked:
+            words.append("tty-input")
+        print(json.dumps({"rc": rc, "out": out.decode("latin-1"), "err": err.decode("latin-1"), "evidence": words}))
+    finally:
+        scene.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
