@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "guest/control.h"
+#include "guest/probe.h"
 #include "guest/report.h"
 #include "guest/sweep.h"
 #include "guest/worker.h"
@@ -198,22 +199,35 @@ static void oom_score(const struct agent *a, const char *score)
 		(void)!pwrite(a->oom_fd, score, strlen(score), 0);
 }
 
-static void fork_child(struct agent *a, struct job *j, const struct child *c, int leaf_fd)
+/* j: NULL for a child that borrows our memory. */
+static pid_t clone_child(struct agent *a, const struct job *j, const struct child *c, int leaf_fd)
 {
-	bool alone = !a->had_child && j->kind == REQ_EXEC && !j->guarded;
 	pid_t pid;
 
 	oom_score(a, OOM_SCORE_TEXT);
-	a->had_child = true;
 	act_as_owner_of(leaf_fd);
-	pid = alone ? borrow_child(c, leaf_fd) : copy_child(c, j, leaf_fd);
+	pid = j == NULL ? borrow_child(c, leaf_fd) : copy_child(c, j, leaf_fd);
 	if (leaf_fd >= 0)
 		act_as_self();
 	/* a change of ids, here or in a child that shares our memory, resets both (prctl(2)) */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	oom_score(a, a->oom_score);
+	return pid;
+}
+
+pid_t launch_first(struct agent *a, const struct child *c)
+{
+	return clone_child(a, NULL, c, a->leaf_fd);
+}
+
+static void fork_child(struct agent *a, struct job *j, const struct child *c, int leaf_fd)
+{
+	bool alone = !a->had_child && j->kind == REQ_EXEC && !j->guarded;
+	pid_t pid = clone_child(a, alone ? NULL : j, c, leaf_fd);
+
+	a->had_child = true;
 	if (pid < 0) {
-		oom_score(a, a->oom_score);
 		j->guarded = false;
 		job_end_error(j, -pid,
 			      pid == -EAGAIN ? "process limit reached"
@@ -221,7 +235,6 @@ static void fork_child(struct agent *a, struct job *j, const struct child *c, in
 					     : "cannot start a process");
 		return;
 	}
-	oom_score(a, a->oom_score);
 	j->pid = pid;
 	if (!j->guarded)
 		j->cmd = pid;
@@ -307,6 +320,8 @@ static void start(struct agent *a, struct job *j, const struct ask *q, int *fds)
 
 	if (q->kind == REQ_EXEC)
 		start_exec(a, j, q, fds);
+	else if (q->kind == REQ_PROBE)
+		probe_start(a, j, q, fds);
 	else if (worker_has(q->kind))
 		start_child(a, j, q, none, -1);
 	else

@@ -1,0 +1,158 @@
+#include "guest/probe.h"
+
+#include "base/num.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/*
+ * What is the same for every process of the sandbox, as PID 1 reads it: id maps, interfaces, kernel, mounts
+ * (proc(5), proc_pid_mountinfo(5)). Names in mountinfo are partly an image's, so they are cut to their room and
+ * kept to plain characters.
+ */
+
+enum { MOUNTS_TEXT = 32 * 1024 };
+
+/* Copy the next word of *at, which ends at a space or `stop`; what is no plain character becomes '_'. */
+static void take_word(const char **at, char *dst, size_t size)
+{
+	size_t n = strcspn(*at, " \n"), m = MIN(n, size - 1);
+
+	for (size_t i = 0; i < m; i++) {
+		char c = (*at)[i];
+
+		dst[i] = c < 0x21 || c > 0x7e || c == '"' || c == '\\' ? '_' : c;
+	}
+	dst[m] = '\0';
+	if (n >= size && size > 4)
+		memcpy(dst + size - 4, "...", 4);
+	*at += n;
+	*at += **at == ' ';
+}
+
+static const char *skip_words(const char *at, int n)
+{
+	for (; n > 0; n--) {
+		at += strcspn(at, " \n");
+		at += *at == ' ';
+	}
+	return at;
+}
+
+/* Is `word` one of the comma-separated ones at `at`? A word that ends in '=' takes any value. */
+static bool has_option(const char *at, const char *word)
+{
+	size_t n = strlen(word);
+
+	while (*at != '\0' && *at != ' ' && *at != '\n') {
+		size_t m = strcspn(at, ", \n");
+
+		if (strncmp(at, word, n) == 0 && (m == n || word[n - 1] == '='))
+			return true;
+		at += m;
+		at += *at == ',';
+	}
+	return false;
+}
+
+/* 36 35 98:0 /root /at ro,nosuid shared:1 - type source super-options */
+static void take_mount(const char *line, struct probe_mount *m)
+{
+	const char *at = skip_words(line, 3), *opts, *dash;
+
+	take_word(&at, m->root, sizeof(m->root));
+	take_word(&at, m->at, sizeof(m->at));
+	opts = at;
+	m->flags = (has_option(opts, "ro") ? PROBE_RDONLY : 0u) | (has_option(opts, "nosuid") ? PROBE_NOSUID : 0u) |
+		   (has_option(opts, "nodev") ? PROBE_NODEV : 0u) | (has_option(opts, "noexec") ? PROBE_NOEXEC : 0u);
+	dash = strstr(opts, " - ");
+	if (dash == NULL)
+		return;
+	at = dash + 3;
+	take_word(&at, m->type, sizeof(m->type));
+	at = skip_words(at, 1);
+	if (has_option(at, "ro"))
+		m->flags |= PROBE_RDONLY;
+	if (strcmp(m->type, "proc") == 0 && has_option(at, "hidepid="))
+		m->flags |= PROBE_HIDEPID;
+}
+
+/* More mounts than there is room for leave the last entry as "more". */
+static void mounts(struct probe *p)
+{
+	static char text[MOUNTS_TEXT];
+	size_t n = probe_read("/proc/self/mountinfo", text, sizeof(text));
+
+	for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+		if (p->mounts == PROBE_MOUNTS_MAX)
+			break;
+		*end = '\0';
+		take_mount(line, &p->mount[p->mounts++]);
+	}
+	if (p->mounts == PROBE_MOUNTS_MAX || n == sizeof(text) - 1)
+		(void)snprintf(p->mount[p->mounts - 1].at, sizeof(p->mount[0].at), "more");
+}
+
+static uint32_t map(const char *path, struct probe_map m[PROBE_MAPS_MAX])
+{
+	char text[512], *at = text;
+	uint32_t n = 0;
+
+	(void)probe_read(path, text, sizeof(text));
+	while (n < PROBE_MAPS_MAX && *(at += strspn(at, " \n")) != '\0') {
+		m[n].inside = (uint32_t)strtoul(at, &at, 10);
+		m[n].outside = (uint32_t)strtoul(at, &at, 10);
+		m[n++].count = (uint32_t)strtoul(at, &at, 10);
+	}
+	return n;
+}
+
+/* Interfaces, from /proc/self/net/dev: two lines of heading, then "NAME: numbers". */
+static void interfaces(struct probe *p)
+{
+	char text[4096], *line = text;
+
+	(void)probe_read("/proc/self/net/dev", text, sizeof(text));
+	for (int i = 0; line != NULL && *line != '\0' && p->ifs < PROBE_IFS_MAX; i++) {
+		char *next = strchr(line, '\n'), *colon = strchr(line, ':');
+
+		if (i >= 2 && colon != NULL) {
+			const char *at = line + strspn(line, " ");
+
+			*colon = '\0';
+			take_word(&at, p->if_name[p->ifs], sizeof(p->if_name[0]));
+			p->ifs++;
+		}
+		line = next != NULL ? next + 1 : NULL;
+	}
+}
+
+static void plain(char *dst, size_t size, const char *src)
+{
+	take_word(&src, dst, size);
+}
+
+void probe_sandbox(struct probe *p)
+{
+	struct utsname u;
+	char word[16];
+
+	p->uid_maps = map("/proc/self/uid_map", p->uid_map);
+	p->gid_maps = map("/proc/self/gid_map", p->gid_map);
+	p->setgroups_denied =
+	    probe_read("/proc/self/setgroups", word, sizeof(word)) > 0 && strncmp(word, "deny", 4) == 0;
+	interfaces(p);
+	if (uname(&u) == 0) {
+		plain(p->release, sizeof(p->release), u.release);
+		plain(p->machine, sizeof(p->machine), u.machine);
+		plain(p->node, sizeof(p->node), u.nodename);
+	}
+	plain(p->agent, sizeof(p->agent), BRIG_VERSION);
+	/* landlock_create_ruleset(2) with LANDLOCK_CREATE_RULESET_VERSION */
+	p->landlock_abi = (uint32_t)MAX(syscall(SYS_landlock_create_ruleset, NULL, 0, 1), 0L);
+	mounts(p);
+}
