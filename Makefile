@@ -7,9 +7,9 @@ O  := build/obj/$(V)
 OUT := $(if $(filter release,$(V)),build,build/$(V))
 
 # Modules linked into each program (folders below src/).
-MODS_brig := base sys wire parse core net tier session spawn cli
+MODS_brig := base sys wire parse core net tier session receipt spawn cli
 MODS_brig-init := base sys wire parse guest
-LIBS_brig := -lcyaml -lyaml -ljansson
+LIBS_brig := -lcyaml -lyaml -ljansson -lsodium
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef \
 	-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \

@@ -7,6 +7,7 @@
 #include "base/quote.h"
 #include "cli/command.h"
 #include "cli/launch.h"
+#include "cli/launch_receipt.h"
 #include "cli/run_args.h"
 #include "cli/run_files.h"
 #include "cli/run_patch.h"
@@ -29,6 +30,7 @@ struct plan {
 	struct script script;
 	char **argv; /* owned list of borrowed words */
 	struct run_files files;
+	struct launch_receipt *receipt; /* --receipt; NULL = none */
 	int result_fd; /* --result-file; owned, -1 = none */
 };
 
@@ -136,6 +138,8 @@ static int make_plan(struct plan *p, struct err *e)
 		r = make_argv(p, script > 0, e);
 	if (r == 0)
 		r = run_files_plan(a, script > 0 ? &p->script : NULL, &p->files, e);
+	if (r == 0 && a->one[RUN_RECEIPT] != NULL) /* last: nothing after it fails without ending it */
+		r = launch_receipt_new(a->one[RUN_RECEIPT], &p->receipt, e);
 	return r;
 }
 
@@ -171,6 +175,7 @@ static bool start(struct plan *p, struct run_outcome *o)
 	    .progress = !a->on[RUN_QUIET] && isatty(STDERR_FILENO) == 1,
 	    .framed = stdio != NULL && strcmp(stdio, "framed") == 0,
 	    .files = p->files.list,
+	    .receipt = p->receipt,
 	};
 	bool capture = a->on[RUN_JSON];
 	int r;
@@ -179,6 +184,7 @@ static bool start(struct plan *p, struct run_outcome *o)
 		outlet_init(&l.out[i], capture ? -1 : STDOUT_FILENO + i, capture ? CAPTURE_MAX : 0);
 	o->launch = &l;
 	r = launch_run(&l, &o->fault);
+	launch_receipt_free(p->receipt);
 	if (r == 0 && p->files.patch_n > 0 && l.have_result && l.result.how != HOW_ERROR &&
 	    l.copy_fault.kind == ERR_NONE)
 		r = run_patch(a, &p->files, &l.copy_fault);

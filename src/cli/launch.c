@@ -3,7 +3,7 @@
  * The loop around one sandbox.
  *
  *      runner_start returns before the sandbox is up, so the requests are on their way while the
- *      runner still works. Phases: copy in, exec, copy out, ending.
+ *      runner still works. Phases: receipt, copy in, exec, copy out, ending.
  *
  * Standard streams. By default brig makes pipes and passes their far ends with the EXEC request:
  * output then costs no agent and no frame. A terminal, and `framed`, use the stream's channels.
@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 enum launch_phase {
+	PHASE_RECEIPT,	/* the walls are measured, before anything else */
 	PHASE_COPY_IN,	/* before the command */
 	PHASE_EXEC,	/* the command was asked for */
 	PHASE_COPY_OUT, /* it ended; results are fetched */
@@ -278,6 +279,35 @@ static void start_copy_in(struct launch_run *r)
 		fault(r, &e);
 }
 
+static void start_receipt(struct launch_run *r)
+{
+	struct err e = ERR_INIT;
+
+	if (r->l->receipt == NULL) {
+		start_copy_in(r);
+		return;
+	}
+	r->phase = PHASE_RECEIPT;
+	if (launch_receipt_ask(r->l->receipt, r->session, r->l->spec, &e) < 0)
+		fault(r, &e);
+}
+
+static void check_receipt(struct launch_run *r)
+{
+	const struct launch *l = r->l;
+	struct err e = ERR_INIT;
+
+	if (!launch_receipt_answered(l->receipt))
+		return;
+	if (launch_receipt_settle(l->receipt, r->runner, l->spec, l->argv, &e) < 0) {
+		fault(r, &e);
+		return;
+	}
+	start_copy_in(r);
+	if (r->hold_at_ms != 0) /* a short command is one that is short from here on */
+		r->hold_at_ms = now_ms() + HOLD_MS;
+}
+
 static void start_copy_out(struct launch_run *r)
 {
 	struct launch *l = r->l;
@@ -470,6 +500,8 @@ static void next_phase(struct launch_run *r)
 		start_copy_out(r);
 	else if (r->phase == PHASE_COPY_IN || r->phase == PHASE_COPY_OUT)
 		check_copies(r);
+	else if (r->phase == PHASE_RECEIPT)
+		check_receipt(r);
 }
 
 static void loop(struct launch_run *r)
@@ -549,7 +581,7 @@ static int drive(struct launch_run *r, struct err *e)
 	ret = open_signals(r, &old, e);
 	if (ret < 0)
 		return ret;
-	start_copy_in(r);
+	start_receipt(r);
 	r->hold_at_ms = now_ms() + HOLD_MS;
 	if (r->l->spec->timeout_ms != 0)
 		hold(r,

@@ -6,6 +6,7 @@
  */
 #include "cli/inlet.h"
 #include "cli/launch_files.h"
+#include "cli/launch_receipt.h"
 #include "cli/outlet.h"
 #include "core/spec.h"
 #include "session/session.h"
@@ -24,6 +25,7 @@ struct launch {
 	bool framed;                 /* stdio through the agent's stream instead of pipes */
 	struct outlet out[2];        /* stdout, stderr; initialised by the caller, who also ends them */
 	struct launch_files *files;  /* what to copy; may be NULL */
+	struct launch_receipt *receipt; /* measure the walls first, and write that down; NULL = do not */
 
 	/* Filled in by launch_run. */
 	bool have_result;            /* the command ended, or could not be run: see `result` */

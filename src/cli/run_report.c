@@ -115,6 +115,14 @@ static const struct {
     {WEAKER_KILL, "kill"},           {WEAKER_IDMAP, "idmap"},   {WEAKER_LANDLOCK, "landlock"},
 };
 
+const char *outcome_wall_name(uint32_t bit)
+{
+	for (size_t i = 0; i < ARRAY_LEN(walls); i++)
+		if ((uint32_t)walls[i].bit == bit)
+			return walls[i].what;
+	return "unknown";
+}
+
 static void say_weaker(const struct launch *l)
 {
 	for (size_t i = 0; i < ARRAY_LEN(walls); i++)

@@ -13,6 +13,8 @@ struct run_outcome {
 	int code;                    /* of brig */
 };
 
+/* The short name of one bit of enum runner_weaker. */
+const char *outcome_wall_name(uint32_t bit);
 /* Fill in everything but args, launch and fault from those three. */
 void outcome_decide(struct run_outcome *o);
 /* One line on stderr for whatever a person should know. */

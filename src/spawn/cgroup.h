@@ -66,6 +66,14 @@ struct cg_usage {
 void cgset_usage(const struct cgset *c, struct cg_usage *ret);
 uint32_t cgset_oom_kills(const struct cgset *c);
 
+/* A limit as the kernel has it now; UINT64_MAX = none, `known` false = no file of ours says. */
+struct cg_limit {
+	bool known;
+	uint64_t value; /* bytes; processes; thousandths of a processor */
+};
+/* Read them back, by enum cg_v1, also where they are v2's. */
+void cgset_limits(const struct cgset *c, struct cg_limit ret[CG_V1_COUNT]);
+
 /* Remove the folders; waits up to wait_ms for processes to be gone. 0, -EBUSY. */
 int cgset_remove(struct cgset *c, unsigned wait_ms);
 void cgset_done(struct cgset *c);

@@ -25,7 +25,7 @@
  * a brig/local folder is ignored.
  */
 
-static int make_state_dir(const char *path, struct err *e)
+int record_make_dir(const char *path, struct err *e)
 {
 	char part[512];
 	size_t n = strlen(path);
@@ -104,7 +104,7 @@ static int open_dir(int *ret_fd, struct err *e)
 		return r;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
-		r = make_state_dir(path, e);
+		r = record_make_dir(path, e);
 		if (r < 0)
 			return r;
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -278,6 +278,16 @@ int runner_agent_fd(const struct runner *r) { return r->agent_fd; }
 int runner_event_fd(const struct runner *r) { return r->ctl_fd; }
 uint32_t runner_weaker(const struct runner *r) { return r->s.weaker; }
 
+void runner_limits(const struct runner *r, struct runner_limits *ret)
+{
+	struct cg_limit l[CG_V1_COUNT];
+
+	cgset_limits(&r->s.cg, l);
+	ret->memory = (struct runner_limit){l[CG_V1_MEMORY].known, l[CG_V1_MEMORY].value};
+	ret->pids = (struct runner_limit){l[CG_V1_PIDS].known, l[CG_V1_PIDS].value};
+	ret->cpu_milli = (struct runner_limit){l[CG_V1_CPU].known, l[CG_V1_CPU].value};
+}
+
 /* ---- reports ---- */
 
 /* Take one report. 1 = a REPLY is in *ret, 0 = something else was taken in, -EAGAIN, -EPIPE = lost.

@@ -69,6 +69,16 @@ uint32_t runner_weaker(const struct runner *r);
 /* One sentence for one bit: what is missing and how to get it. */
 const char *runner_weaker_text(enum runner_weaker bit);
 
+/* The sandbox's limits as its cgroup files have them: a value, UINT64_MAX = none is set, known false = no file. */
+struct runner_limit {
+	bool known;
+	uint64_t value;
+};
+struct runner_limits {
+	struct runner_limit memory, pids, cpu_milli; /* bytes; processes; thousandths of a processor */
+};
+void runner_limits(const struct runner *r, struct runner_limits *ret);
+
 /* Blocking: make the cgroup leaf of another exec and return its folder descriptor (owned by the
  * caller). -EOPNOTSUPP where the host has no writable cgroup v2: the agent then guards the exec's tree. */
 int must_check runner_leaf(struct runner *r, uint32_t exec_id, int *ret_fd, struct err *e);

@@ -1,0 +1,104 @@
+#include "receipt/envelope_priv.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ *      brig-receipt 1 KEY SIGNATURE\n
+ *      {payload}\n
+ *
+ * KEY and SIGNATURE in lower-case hex; one space, nothing before, between or after. The signature is over
+ * the prefix below and the payload's bytes, without its line end, so a signature of this key made for
+ * something else never fits. Every byte of the file has one possible value: no other spelling verifies.
+ *
+ * Fed by files of anybody's.
+ */
+
+static const char magic[] = "brig-receipt ";
+static const char version[] = "1 ";
+static const char domain[] = "brig-receipt-v1"; /* signed with its NUL */
+
+enum {
+	KEY_AT = sizeof(magic) - 1 + sizeof(version) - 1,
+	SIG_AT = KEY_AT + 2 * RECEIPT_PUB + 1,
+	LINE_LEN = SIG_AT + 2 * RECEIPT_SIG + 1, /* with its line end */
+};
+
+/* The signed bytes; owned. */
+static uint8_t *to_sign(const char *payload, size_t n)
+{
+	uint8_t *m = malloc(sizeof(domain) + n);
+
+	if (m != NULL) {
+		memcpy(m, domain, sizeof(domain));
+		memcpy(m + sizeof(domain), payload, n);
+	}
+	return m;
+}
+
+int receipt_seal(const char *payload, const struct receipt_key *k, struct buf *out)
+{
+	size_t n = strlen(payload);
+	_cleanup_free_ uint8_t *m = to_sign(payload, n);
+	char line[LINE_LEN + 1], pub[RECEIPT_HEX], hex[2 * RECEIPT_SIG + 1];
+	uint8_t sig[RECEIPT_SIG];
+	int r;
+
+	if (m == NULL)
+		return -ENOMEM;
+	if (crypto_sign_detached(sig, NULL, m, sizeof(domain) + n, k->secret) != 0)
+		return -EIO;
+	(void)snprintf(line, sizeof(line), "%s%s%s %s\n", magic, version, receipt_pub_text(k->pub, pub),
+		       sodium_bin2hex(hex, sizeof(hex), sig, sizeof(sig)));
+	r = buf_put(out, line, LINE_LEN);
+	if (r == 0)
+		r = buf_put(out, payload, n);
+	return r == 0 ? buf_put(out, "\n", 1) : r;
+}
+
+static bool hex_at(const char *s, size_t bytes, uint8_t *ret)
+{
+	for (size_t i = 0; i < 2 * bytes; i++)
+		if (!((s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'f')))
+			return false;
+	return sodium_hex2bin(ret, bytes, s, 2 * bytes, NULL, NULL, NULL) == 0;
+}
+
+int receipt_split(const void *p, size_t n, struct receipt_parts *ret, struct err *e)
+{
+	const char *s = p;
+
+	if (n > RECEIPT_MAX)
+		return err_set(e, ERR_INVALID, EBADMSG, "larger than any receipt (%d bytes)", RECEIPT_MAX);
+	if (n < sizeof(magic) - 1 || memcmp(s, magic, sizeof(magic) - 1) != 0)
+		return err_set(e, ERR_INVALID, EBADMSG, "not a receipt");
+	if (n < KEY_AT)
+		return err_set(e, ERR_INVALID, EBADMSG, "cut short");
+	if (memcmp(s + sizeof(magic) - 1, version, sizeof(version) - 1) != 0)
+		return err_set(e, ERR_UNSUPPORTED, EPROTONOSUPPORT,
+			       "of a format this version of brig does not know");
+	if (n < LINE_LEN + 3)
+		return err_set(e, ERR_INVALID, EBADMSG, "cut short");
+	if (!hex_at(s + KEY_AT, RECEIPT_PUB, ret->pub) || s[SIG_AT - 1] != ' ' ||
+	    !hex_at(s + SIG_AT, RECEIPT_SIG, ret->sig) || s[LINE_LEN - 1] != '\n')
+		return err_set(e, ERR_INVALID, EBADMSG, "its first line is malformed");
+	if (s[n - 1] != '\n')
+		return err_set(e, ERR_INVALID, EBADMSG, "cut short, or something follows its end");
+	ret->payload = s + LINE_LEN;
+	ret->n = n - LINE_LEN - 1;
+	if (memchr(ret->payload, '\n', ret->n) != NULL)
+		return err_set(e, ERR_INVALID, EBADMSG, "something follows its end");
+	return 0;
+}
+
+bool receipt_signed_by(const struct receipt_parts *r, const uint8_t pub[RECEIPT_PUB])
+{
+	_cleanup_free_ uint8_t *m = to_sign(r->payload, r->n);
+
+	return m != NULL && sodium_init() >= 0 &&
+	       crypto_sign_verify_detached(r->sig, m, sizeof(domain) + r->n, pub) == 0;
+}

@@ -1,0 +1,13 @@
+#pragma once
+/* The two lines of a receipt file: what is around the payload (envelope.c). */
+#include "receipt/receipt.h"
+
+struct receipt_parts {
+	uint8_t pub[RECEIPT_PUB], sig[RECEIPT_SIG];
+	const char *payload; /* borrowed, not ended */
+	size_t n;
+};
+/* Take a file apart; nothing is verified yet. */
+int must_check receipt_split(const void *p, size_t n, struct receipt_parts *ret, struct err *e);
+/* Is the signature that of pub? */
+bool receipt_signed_by(const struct receipt_parts *r, const uint8_t pub[RECEIPT_PUB]);
