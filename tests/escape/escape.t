@@ -38,11 +38,11 @@ def inside(a):
         tried, bad = set(), []
         for options in VARIANTS[m.name]:
             r = staged(m, escapelib.inside_argv(a, m.bin, m.run_argv(), options))
-            found = escapelib.judge_inside(a, r)
+            found = escapelib.judge_inside(a, r, options)
             bad += [f"{' '.join(options) or 'default'}: {x}" for x in found]
             if found:
                 bad.append(repr(r))
-            tried |= set(r.refused)
+            tried |= set(r.refused) | set(r.got)
         ran[m.name].add(a.name)
         escapelib.record(a.name, m.name, result="broken" if bad else "held", tried=sorted(tried))
         ok(not bad, "\n".join(bad))
@@ -80,10 +80,12 @@ def every_attack_was_run(m):
            "attacks whose control was not run")
     results = escapelib.load()["attacks"]
     eq(sorted(set(ATTACKS) - set(results)), [], "attacks without a result")
-    for name, r in results.items():  # an attempt no control has shown to work proves nothing inside
-        if name in ATTACKS and "control" in r:
-            known = set(r["control"]["got"]) | set(ATTACKS[name].no_control)
-            eq(sorted(set(r.get(m.name, {}).get("tried", [])) - known), [], f"{name}: attempts without a control")
+    if m.name == brigtest.modes()[-1]:  # an attempt no control has shown to work proves nothing inside
+        for name, a in ATTACKS.items():
+            r = results[name]
+            known = set(r.get("control", {}).get("got", [])) | set(a.no_control)
+            tried = {k for column in ("root", "user") for k in r.get(column, {}).get("tried", [])}
+            ok("control" not in r or tried <= known, f"{name}: attempts without a control: {sorted(tried - known)}")
     guest = sorted(n for n, a in ATTACKS.items() if a.control == "guest")
     print(f"# {len(guest)} controls are the virtual machine's: {' '.join(guest)}")
 

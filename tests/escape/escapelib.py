@@ -14,6 +14,7 @@ An attack is a C file whose head comment has these rows (a row may go on in the 
   only      root or user: callers it applies to, default both
   tiers     tiers it applies to, default all
   brig-refuses  yes: brig itself may refuse to start it (exit 125)
+  overlay-is-own  yes: with --root overlay what it changes is the sandbox's own copy, so the evidence alone counts
   no-control    KEY reason; KEY reason: attempts that work nowhere here, with their reason
 
 Evidence from outside decides; the attacker's own words only add to it.
@@ -30,7 +31,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILT = os.path.join(ROOT, "build", "tests", "escape")
 RESULTS = os.path.join(ROOT, "build", "escape.json")
 FIELDS = {"group", "tries", "control", "shows", "leak", "run", "tty", "workdir", "only", "tiers", "brig-refuses",
-          "no-control"}
+          "overlay-is-own", "no-control"}
 NAMESPACES = ["unshare", "-Urmnpiu", "--fork", "--kill-child", "--mount-proc"]
 PY = "/usr/bin/python3"
 
@@ -60,6 +61,7 @@ class Attack:
         self.shows = set(rows["shows"].split())
         self.leak, self.run, self.tty = rows["leak"], rows["run"].split(), rows["tty"] == "yes"
         self.workdir, self.may_refuse = rows["workdir"] == "leak", rows["brig-refuses"] == "yes"
+        self.overlay_is_own = rows["overlay-is-own"] == "yes"
         self.callers = rows["only"].split() or ["root", "user"]
         self.tiers = rows["tiers"].split()
         self.no_control = dict(x.strip().split(" ", 1) for x in rows["no-control"].split(";") if x.strip())
@@ -135,15 +137,16 @@ def judge_control(a, r):
     return bad
 
 
-def judge_inside(a, r):
+def judge_inside(a, r, options):
     """What is wrong inside a sandbox: anything that worked, any evidence, an attack that did not run."""
-    bad = [f"{k} worked: {v}" for k, v in r.got.items()]
+    own = a.overlay_is_own and "overlay" in options
+    bad = [] if own else [f"{k} worked: {v}" for k, v in r.got.items()]
     bad += [f"evidence: {w}" for w in sorted(r.evidence)]
     if a.may_refuse and r.rc == 125 and not r.out:
         return bad
     if not r.ended:
         bad.append("the attack did not come to its end")
-    elif not r.refused:
+    elif not r.refused and not own:
         bad.append("the attack tried nothing")
     return bad
 

@@ -13,7 +13,7 @@ which it is. The evidence are words:
   env-read        a variable of this process's environment         victim-signalled a signal was caught, or it died
   socket          somebody connected or sent to the host's sockets  file-made       a new name in the scene's folder
   exe-changed     a watched file                                   tty-input       bytes faked as typed on the terminal
-  key-read        a key of this user's keyring
+  key-read        a key of this user's keyring                     image-changed   anything of the image folder
 
 In the guest, as root, and in throw-away namespaces this script is run by itself around the attack.
 """
@@ -88,6 +88,7 @@ class Scene:
         shutil.copy(os.path.join(os.environ.get("BRIG_ATTACKS", os.path.join(HERE, "..", "..", "build", "tests", "escape")),
                                  "victim"), self.runtime)
         os.chmod(self.runtime, 0o755)
+        self.image = self.make_image()
         self.victim = subprocess.Popen([self.runtime, self.secret], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        start_new_session=True)
         self.address = self.victim.stdout.readline().decode().strip()
@@ -95,7 +96,29 @@ class Scene:
         self.serial = libc.syscall(ADD_KEY, b"user", b"brig-escape", self.key.encode(),
                                    ctypes.c_size_t(len(self.key)), KEY_USER_KEYRING)
         self.watched = {p: digest(p) for p in [*watched, self.runtime, self.canary]}
+        self.image_before = self.image_state()
         self.names = set(os.listdir(self.folder))
+
+    def make_image(self):
+        """A root file system all of whose files its owner, and so the attack, could change but for the mounts."""
+        top = os.path.join(self.folder, "image")
+        for d in ("", "bin", "usr", "usr/bin", "usr/open", "etc", "tmp", "proc", "dev"):
+            os.mkdir(os.path.join(top, d))
+            os.chmod(os.path.join(top, d), 0o777)
+        for name in ("usr/open/file", "usr/bin/tool", "etc/file"):
+            with open(os.path.join(top, name), "w", encoding="ascii") as f:
+                f.write("of the image\n")
+            os.chmod(os.path.join(top, name), 0o777)
+        return top
+
+    def image_state(self):
+        """Names, bytes, modes and times of all of the image."""
+        state = []
+        for d, _, files in sorted(os.walk(self.image)):
+            for p in [d, *(os.path.join(d, f) for f in sorted(files))]:
+                s = os.lstat(p)
+                state.append((p, digest(p), s.st_mtime_ns, stat.S_IMODE(s.st_mode), os.listxattr(p, follow_symlinks=False)))
+        return state
 
     def leaks(self, words):
         """Descriptors the attack's parent forgot to close."""
@@ -124,7 +147,7 @@ class Scene:
     def args(self, fds):
         return [f"canary={self.canary}", f"dir={self.folder}", f"victim={self.victim.pid}", f"secret={self.address}",
                 f"sock={self.sockets.path}", f"abstract={self.sockets.abstract}", f"key={self.serial}",
-                "fds=" + ",".join(map(str, fds))]
+                f"image={self.image}", "fds=" + ",".join(map(str, fds))]
 
     def victim_words(self):
         try:
@@ -150,6 +173,8 @@ class Scene:
         for p, before in self.watched.items():
             if digest(p) != before:
                 words.add("canary-changed" if p == self.canary else "exe-changed")
+        if self.image_state() != self.image_before:
+            words.add("image-changed")
         if set(os.listdir(self.folder)) - self.names:
             words.add("file-made")
         return sorted(words)
@@ -234,7 +259,7 @@ def main(args):
         fds = scene.leaks(leak)
         argv = []
         for a in args[1:]:
-            argv += scene.args(fds) if a == "{args}" else [a.replace("{leak}", str(fds[0]) if fds else "")]
+            argv += scene.args(fds) if a == "{args}" else [a.replace("{leak}", str(fds[0]) if fds else "").replace("{image}", scene.image)]
         rc, out, err, faked = perform(scene, argv, fds, f"/proc/self/fd/{fds[0]}" if workdir_leak else None, tty)
         words = scene.evidence(out + err)
         if faked:
