@@ -21,6 +21,8 @@ struct child {
 	int std[3];  /* -1 = /dev/null for stdin, else to be made descriptor 0, 1, 2 */
 	int null_fd; /* an open /dev/null */
 	int tty;     /* terminal master, -1 = none */
+	void (*measure)(void *to); /* PROBE: called where a command is executed, then the child ends; else NULL */
+	void *measure_to;
 	int status;  /* the status pipe's write end */
 	bool own_std; /* std are ours: hand them to the user */
 };

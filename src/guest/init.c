@@ -3,7 +3,6 @@
 #include "base/cleanup.h"
 #include "guest/launch.h"
 #include "guest/loop.h"
-#include "guest/probe.h"
 #include "guest/user.h"
 
 #include <errno.h>
@@ -127,8 +126,6 @@ int init_main(int argc, char **argv)
 	int stream = -1, sig_fd = -1, r;
 	uint8_t hello[HELLO_LEN];
 
-	if (argc == 2 && strcmp(argv[1], "probe") == 0)
-		return probe_main();
 	a.rules.user = "root";
 	for (int i = 1; i < argc; i++) {
 		if (!parse_arg(&a, argv[i], &stream))

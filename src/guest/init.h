@@ -9,8 +9,6 @@
  *   rootcaps=none|files  capabilities a program with uid 0 keeps
  *
  *
- * argv: brig-init probe    measure this process for a receipt (guest/probe.h); harmless, and needs no PID 1
- *
  * How an exec without a leaf is kept together: unless it says REQ_SOLE, an intermediate process per
  * exec is its subreaper; ending the exec stops and kills its descendants in sweeps until none is left.
  */

@@ -6,79 +6,52 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 
 /*
  * PROBE in PID 1. It comes before every other request, so no process but ours exists and PID 1 may do it
- * in one go: start the measured command (launch_first), measure itself meanwhile, collect, answer. The
- * child's bytes are our own program's; should it fail, the request fails, and with it the start.
+ * in one go: start the measured process (launch_first), which like a first command borrows PID 1's memory and
+ * leaves its findings there, reap it, measure PID 1, answer. Should the process fail on its way, as a command
+ * would for the same user, the request fails with the same words, and with it the start.
  */
 
-enum { CHILD_MS = 5000 };
-
-/* Read the child's structure and the end of its pipe. 0 or -errno. */
-static int collect(int fd, struct probe_command *c)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	uint8_t *at = (uint8_t *)c;
-	size_t n = 0;
-
-	while (n < sizeof(*c)) {
-		ssize_t got;
-
-		if (poll(&p, 1, CHILD_MS) == 0)
-			return -ETIMEDOUT;
-		got = read(fd, at + n, sizeof(*c) - n);
-		if (got < 0 && errno != EINTR)
-			return -errno;
-		if (got == 0)
-			return -EIO;
-		n += got > 0 ? (size_t)got : 0;
-	}
-	return 0;
-}
+static void measure_command(void *to) { probe_command((struct probe_command *)to); }
 
 static int measure(struct agent *a, struct job *j, const struct ask *q, int outside_fd, struct probe *p)
 {
-	_cleanup_close_ int out = -1, out_far = -1, status = -1, status_far = -1;
-	struct child c = {.ask = q, .rules = &a->rules, .null_fd = a->null_fd, .tty = -1};
+	_cleanup_close_ int status = -1, status_far = -1;
+	struct child c = {.ask = q,
+			  .rules = &a->rules,
+			  .null_fd = a->null_fd,
+			  .tty = -1,
+			  .std = {outside_fd, -1, -1},
+			  .measure = measure_command,
+			  .measure_to = &p->command};
 	struct report rep = {.type = 0};
-	int pair[2], r;
+	int pair[2], st = -1;
 	pid_t pid;
 
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return -errno;
-	out = pair[0];
-	out_far = pair[1];
 	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
 	status = pair[0];
 	status_far = pair[1];
-	c.std[0] = outside_fd;
-	c.std[1] = out_far;
-	c.std[2] = -1;
 	c.status = status_far;
+	*p = (struct probe){.magic = PROBE_MAGIC, .version = PROBE_VERSION};
 	pid = launch_first(a, &c);
 	if (pid < 0)
 		return pid;
-	(void)close(steal_fd(&out_far));
-	(void)close(steal_fd(&status_far));
-	*p = (struct probe){.magic = PROBE_MAGIC, .version = PROBE_VERSION};
+	while (waitpid(pid, &st, 0) < 0 && errno == EINTR)
+		;
+	if (report_read(status, &rep) > 0 && rep.type == REPORT_ERROR) {
+		job_end_error(j, rep.err, rep.text);
+		return -EIO;
+	}
+	if (st != 0)
+		return -EIO;
 	probe_task(&p->init, outside_fd);
 	probe_sandbox(p);
-	r = collect(out, &p->command);
-	if (r < 0)
-		(void)kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	if (r < 0 && report_read(status, &rep) > 0 && rep.type == REPORT_ERROR) {
-		job_end_error(j, rep.err, rep.text);
-		return r;
-	}
-	return r;
+	return 0;
 }
 
 void probe_start(struct agent *a, struct job *j, const struct ask *q, const int *fds)
@@ -94,7 +67,7 @@ void probe_start(struct agent *a, struct job *j, const struct ask *q, const int 
 		if (r < 0)
 			job_end_error(j, -r, "measuring the walls");
 		else
-			peer_send(&a->peer, FRAME_DATA, j->id, CHAN_OUT, &p, sizeof(p));
+			peer_send(&a->peer, FRAME_DATA, j->id, CHAN_OUT, &p, probe_size(&p));
 		if (r == 0)
 			job_end_done(j);
 	}

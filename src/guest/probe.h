@@ -1,15 +1,14 @@
 #pragma once
 /*
- * The agent's measuring of the walls around it, for PROBE: of PID 1, and of a process started in every
- * step as a command is, which executes the agent's own file again as `brig-init probe`.
+ * The agent's measuring of the walls around it, for PROBE: of PID 1, and of a process that went through every
+ * step of a command's start up to its execve(2). Behind that call stands nothing new: no set has a
+ * capability execve could give back, securebits are locked, no_new_privs is on, descriptors above 2 close.
  */
 #include "guest/agent.h"
 #include "wire/probe.h"
 
 /* Answer PROBE. fds are those of ask_fds, owned. Refused once anything else was started. */
 void probe_start(struct agent *a, struct job *j, const struct ask *q, const int *fds);
-/* `brig-init probe`: measure this process, write a struct probe_command to descriptor 1. The exit code. */
-int probe_main(void);
 
 /* ---- parts; what cannot be found out is left 0 ---- */
 /* outside_fd: a file of the host (O_PATH), -1 = none, which counts as refused with EBADF. */

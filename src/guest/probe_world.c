@@ -2,15 +2,14 @@
 
 #include "base/cleanup.h"
 #include "base/num.h"
-#include "sys/file.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,7 +18,7 @@
 
 /*
  * What a command finds around it: /proc, limits, descriptors, the network. Runs in a process that went through
- * every step of a command's start, execve(2) included. Nothing is written anywhere, and nothing could leave
+ * every step of a command's start but execve(2). Nothing is written anywhere, and nothing could leave
  * the machine should the network be open: the addresses are those kept for documentation, not routed on the
  * internet.
  */
@@ -42,21 +41,28 @@ static uint8_t sealed(const char *path)
 	return (fs.f_flag & ST_RDONLY) != 0 ? PROBE_SHUT : PROBE_OPEN;
 }
 
-/* Entries of a folder that are numbers of at least `from`, but for the descriptor it is read by. */
-static uint32_t count_numbers(const char *path, long from)
+/* Entries of a folder that are numbers and for which `counts` holds. */
+static uint32_t count_numbers(const char *path, bool (*counts)(int))
 {
 	DIR *d = opendir(path);
 	const struct dirent *e;
 	uint32_t n = 0;
 
-	while (d != NULL && (e = readdir(d)) != NULL) {
-		long v = isdigit((unsigned char)e->d_name[0]) ? strtol(e->d_name, NULL, 10) : -1;
-
-		n += v >= from && v != dirfd(d);
-	}
+	while (d != NULL && (e = readdir(d)) != NULL)
+		n += isdigit((unsigned char)e->d_name[0]) && counts((int)strtol(e->d_name, NULL, 10));
 	if (d != NULL)
 		(void)closedir(d);
 	return n;
+}
+
+static bool is_pid(int nr) { return nr > 0; }
+
+/* A descriptor that execve(2) leaves open. */
+static bool is_kept(int fd)
+{
+	int flags = fd > 2 ? fcntl(fd, F_GETFD) : FD_CLOEXEC;
+
+	return flags >= 0 && (flags & FD_CLOEXEC) == 0;
 }
 
 union address {
@@ -113,10 +119,9 @@ void probe_command(struct probe_command *c)
 {
 	int i = 0, fd;
 
-	c->fds = count_numbers("/proc/self/fd", 3);
-	c->dumpable = (uint32_t)prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	c->fds = count_numbers("/proc/self/fd", is_kept);
 	probe_task(&c->task, 0);
-	c->pids = count_numbers("/proc", 1);
+	c->pids = count_numbers("/proc", is_pid);
 	fd = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
 	c->sys_open = fd < 0 ? (uint32_t)errno : 0;
 	if (fd >= 0)
@@ -133,12 +138,4 @@ void probe_command(struct probe_command *c)
 #include "wire/probe_facts.def"
 #undef REACH
 	limits(c);
-}
-
-int probe_main(void)
-{
-	struct probe_command c = {.pids = 0};
-
-	probe_command(&c);
-	return file_write_all(1, &c, sizeof(c)) == 0 ? 0 : 1;
 }

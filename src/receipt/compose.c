@@ -1,84 +1,140 @@
 #include "receipt/receipt.h"
 
-#include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <sodium.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * The payload: one line of JSON, keys sorted, no spaces, so that the same content has the same bytes.
- * Texts of the report are printable; those of the settings are the caller's, and one that is no UTF-8 is
- * escaped. Values of environment variables stay out: they may be confidential.
+ * The payload: one line of JSON, keys sorted, no spaces, so that the same content has the same bytes: those that
+ * jansson writes with JSON_COMPACT and JSON_SORT_KEYS, which verify.c insists on. It is written here by
+ * hand, in that order, because building and sorting some five hundred objects took longer than
+ * measuring what is in them.
+ *
+ * Texts of the report are printable and free of what JSON escapes (wire/probe.h); those of the settings are the
+ * caller's, and one that is no UTF-8 is shown quoted. Values of environment variables stay out: they may
+ * be confidential.
  */
 
-/*
- * Some five hundred small objects, made once and let go together: they come from one block, because a
- * general allocator takes longer for them than the whole measuring.
- */
-enum { ARENA_MAX = 512 * 1024 };
-static struct {
-	uint8_t *at;
-	size_t used;
-} arena;
+struct text {
+	struct buf b;
+	bool failed;
+};
 
-static void *arena_take(size_t n)
+static void out(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void out(struct text *t, const char *fmt, ...)
 {
-	size_t at = arena.used, want = (n + 15) & ~(size_t)15;
+	char s[512];
+	va_list ap;
+	int n;
 
-	if (n > ARENA_MAX || want > ARENA_MAX - at)
-		return NULL;
-	arena.used = at + want;
-	return arena.at + at;
+	va_start(ap, fmt);
+	n = vsnprintf(s, sizeof(s), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(s) || buf_put(&t->b, s, (size_t)n) < 0)
+		t->failed = true;
 }
 
-static void arena_drop(void *p) { (void)p; }
-
-/* jansson frees what an object cannot take; a missing part shows as a NULL, which the top level reports. */
-static bool put(json_t *to, const char *key, json_t *v) { return json_object_set_new(to, key, v) == 0; }
-
-static json_t *text(const char *s)
+/* A text of the caller's, as jansson writes it. */
+static void out_n(struct text *t, const char *s, size_t n)
 {
-	json_t *j = s != NULL ? json_string(s) : json_null();
 	char q[QUOTE_MAX];
+	json_t *j = json_stringn(s, n);
+	char *made;
 
-	return j != NULL ? j : json_string(quote_bare(s, q));
+	if (j == NULL)
+		j = json_string(quote_n(s, n, q));
+	made = json_dumps(j, JSON_ENCODE_ANY | JSON_COMPACT);
+	if (made == NULL || buf_put(&t->b, made, strlen(made)) < 0)
+		t->failed = true;
+	free(made);
+	json_decref(j);
 }
 
-static json_t *number(uint64_t v)
+static void out_text(struct text *t, const char *s)
 {
-	return v <= INT64_MAX ? json_integer((json_int_t)v) : json_string("unlimited");
-}
-
-static json_t *limit(const struct receipt_limit *l) { return l->known ? number(l->value) : json_null(); }
-
-static json_t *hex(uint64_t v)
-{
-	char s[24];
-
-	(void)snprintf(s, sizeof(s), "%#" PRIx64, v);
-	return json_string(s);
-}
-
-static json_t *names_of_env(const struct strv *env)
-{
-	json_t *a = json_array();
-
-	for (uint32_t i = 0; i < env->n; i++) {
-		size_t n = strcspn(env->v[i], "=");
-
-		if (json_array_append_new(a, json_stringn(env->v[i], n)) < 0)
-			break;
+	if (s == NULL) {
+		out(t, "null");
+		return;
 	}
-	return a;
+	out_n(t, s, strlen(s));
 }
 
-static json_t *required(uint32_t bits)
+static void out_number(struct text *t, uint64_t v)
+{
+	if (v <= INT64_MAX)
+		out(t, "%" PRIu64, v);
+	else
+		out(t, "\"unlimited\"");
+}
+
+static void out_limit(struct text *t, const struct receipt_limit *l)
+{
+	if (l->known)
+		out_number(t, l->value);
+	else
+		out(t, "null");
+}
+
+/* The order of names[0..n) by their bytes. */
+static void sort(const char *const *names, uint8_t n, uint8_t *order)
+{
+	for (uint8_t i = 0; i < n; i++) {
+		uint8_t k = i;
+
+		for (; k > 0 && strcmp(names[order[k - 1]], names[i]) > 0; k--)
+			order[k] = order[k - 1];
+		order[k] = i;
+	}
+}
+
+/* {"NAME":VALUE,...} for a list of names; each value is written by `put`. */
+static void out_object(struct text *t, const char *const *names, uint8_t n,
+		       void (*put)(struct text *t, const void *of, uint8_t i), const void *of)
+{
+	uint8_t order[UINT8_MAX];
+
+	sort(names, n, order);
+	for (uint8_t i = 0; i < n; i++) {
+		out(t, "%c\"%s\":", i == 0 ? '{' : ',', names[order[i]]);
+		put(t, of, order[i]);
+	}
+	out(t, "}");
+}
+
+static void put_call(struct text *t, const void *of, uint8_t i) { out(t, "%u", ((const struct probe_task *)of)->call[i]); }
+static void put_cap(struct text *t, const void *of, uint8_t i)
+{
+	out(t, "\"%#" PRIx64 "\"", ((const struct probe_task *)of)->caps[i]);
+}
+static void put_ns(struct text *t, const void *of, uint8_t i) { out_number(t, ((const struct probe_task *)of)->ns[i]); }
+static void put_reach(struct text *t, const void *of, uint8_t i) { out(t, "%u", ((const struct probe_command *)of)->reach[i]); }
+
+static void put_path(struct text *t, const void *of, uint8_t i)
+{
+	static const char *const words[PROBE_PATHS] = {"absent", "shut", "open"};
+
+	out(t, "\"%s\"", words[((const uint8_t *)of)[i]]);
+}
+
+static void put_rlimit(struct text *t, const void *of, uint8_t i)
+{
+	const struct probe_command *c = of;
+
+	out(t, "[");
+	out_number(t, c->soft[i]);
+	out(t, ",");
+	out_number(t, c->hard[i]);
+	out(t, "]");
+}
+
+static void asked(struct text *t, const struct spec *s)
 {
 	static const struct {
 		const char *name;
@@ -88,29 +144,35 @@ static json_t *required(uint32_t bits)
 #include "core/require.def"
 #undef REQUIRE
 	};
-	json_t *a = json_array();
+	const char *comma = "";
 
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if ((bits & words[i].bit) != 0)
-			(void)json_array_append_new(a, json_string(words[i].name));
-	return a;
+	out(t, "\"asked\":{\"cpu_milli\":%u,\"disk\":%" PRIu64 ",\"env\":[", s->cpu_milli, s->disk);
+	for (uint32_t i = 0; i < s->env.n; i++) {
+		out(t, "%s", i == 0 ? "" : ",");
+		out_n(t, s->env.v[i], strcspn(s->env.v[i], "="));
+	}
+	out(t, "],\"hostname\":");
+	out_text(t, s->hostname);
+	out(t, ",\"inodes\":%" PRIu64 ",\"memory\":%" PRIu64 ",\"pids\":%u,\"require\":[", s->inodes, s->memory, s->pids);
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if ((s->require & words[i].bit) == 0)
+			continue;
+		out(t, "%s\"%s\"", comma, words[i].name);
+		comma = ",";
+	}
+	out(t, "],\"root\":\"%s\",\"root_caps\":\"%s\",\"timeout_ms\":%" PRIu64 ",\"user\":",
+	    s->root == ROOT_OVERLAY ? "overlay" : "readonly", s->root_caps == ROOT_CAPS_FILES ? "files" : "none",
+	    s->timeout_ms);
+	out_text(t, s->user);
+	out(t, ",\"workdir\":");
+	out_text(t, s->workdir);
+	out(t, "}");
 }
 
-static json_t *asked(const struct spec *s)
-{
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "memory",
-			 (json_int_t)s->memory, "disk", (json_int_t)s->disk, "inodes", (json_int_t)s->inodes,
-			 "cpu_milli", (json_int_t)s->cpu_milli, "pids", (json_int_t)s->pids, "timeout_ms",
-			 (json_int_t)s->timeout_ms, "root", s->root == ROOT_OVERLAY ? "overlay" : "readonly", "root_caps",
-			 s->root_caps == ROOT_CAPS_FILES ? "files" : "none", "user", text(s->user), "workdir",
-			 text(s->workdir), "hostname", text(s->hostname), "env", names_of_env(&s->env), "require",
-			 required(s->require));
-}
-
-static json_t *command(char *const *argv)
+static void command(struct text *t, char *const *argv)
 {
 	uint8_t sum[crypto_hash_sha256_BYTES];
-	char out[2 * crypto_hash_sha256_BYTES + 1];
+	char hex[2 * crypto_hash_sha256_BYTES + 1];
 	crypto_hash_sha256_state st;
 	int n = 0;
 
@@ -118,165 +180,151 @@ static json_t *command(char *const *argv)
 	for (; argv[n] != NULL; n++) /* with the NUL of each */
 		(void)crypto_hash_sha256_update(&st, (const uint8_t *)argv[n], strlen(argv[n]) + 1);
 	(void)crypto_hash_sha256_final(&st, sum);
-	return json_pack("{s:i, s:s}", "words", n, "sha256", sodium_bin2hex(out, sizeof(out), sum, sizeof(sum)));
+	out(t, "\"command\":{\"sha256\":\"%s\",\"words\":%d}", sodium_bin2hex(hex, sizeof(hex), sum, sizeof(sum)), n);
 }
 
-static json_t *task(const struct probe_task *t, bool outside_tried)
+static void task(struct text *t, const struct probe_task *p, bool outside_tried)
 {
 	static const char *const sets[PROBE_CAPS] = {"inheritable", "permitted", "effective", "bounding", "ambient"};
-	json_t *caps = json_object(), *ns = json_object(), *calls = json_object();
 
-	for (int i = 0; i < PROBE_CAPS; i++)
-		(void)put(caps, sets[i], hex(t->caps[i]));
-	for (int i = 0; i < PROBE_NSS; i++)
-		(void)put(ns, probe_ns_names[i], number(t->ns[i]));
-	for (int i = 0; i < PROBE_CALLS; i++)
-		(void)put(calls, probe_call_names[i], json_integer(t->call[i]));
-	return json_pack("{s:i, s:[i,i,i], s:[i,i,i], s:i, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "pid", (int)t->pid, "uid",
-			 (int)t->uid[0], (int)t->uid[1], (int)t->uid[2], "gid", (int)t->gid[0], (int)t->gid[1],
-			 (int)t->gid[2], "groups", (int)t->groups, "no_new_privs", t->no_new_privs == 1,
-			 "seccomp_mode", (int)t->seccomp_mode, "seccomp_filters", (int)t->seccomp_filters, "securebits",
-			 hex(t->securebits), "capabilities", caps, "namespaces", ns, "calls", calls, "outside_file",
-			 outside_tried ? json_integer(t->outside) : json_null());
+	out(t, "{\"calls\":");
+	out_object(t, probe_call_names, PROBE_CALLS, put_call, p);
+	out(t, ",\"capabilities\":");
+	out_object(t, sets, PROBE_CAPS, put_cap, p);
+	out(t, ",\"gid\":[%u,%u,%u],\"groups\":%u,\"namespaces\":", p->gid[0], p->gid[1], p->gid[2], p->groups);
+	out_object(t, probe_ns_names, PROBE_NSS, put_ns, p);
+	out(t, ",\"no_new_privs\":%s,\"outside_file\":", p->no_new_privs == 1 ? "true" : "false");
+	if (outside_tried)
+		out(t, "%u", p->outside);
+	else
+		out(t, "null");
+	out(t, ",\"pid\":%u,\"seccomp_filters\":%u,\"seccomp_mode\":%u,\"securebits\":\"%#x\",\"uid\":[%u,%u,%u]}", p->pid,
+	    p->seccomp_filters, p->seccomp_mode, p->securebits, p->uid[0], p->uid[1], p->uid[2]);
 }
 
-static const char *path_word(uint8_t v)
+static void map(struct text *t, const char *name, const struct probe_map *m, uint32_t n)
 {
-	static const char *const words[PROBE_PATHS] = {"absent", "shut", "open"};
-
-	return words[v];
-}
-
-static json_t *proc(const struct probe_command *c)
-{
-	json_t *covered = json_object(), *sealed = json_object();
-
-	for (int i = 0; i < PROBE_COVEREDS; i++)
-		(void)put(covered, probe_covered_names[i], json_string(path_word(c->covered[i])));
-	for (int i = 0; i < PROBE_SEALEDS; i++)
-		(void)put(sealed, probe_sealed_names[i], json_string(path_word(c->sealed[i])));
-	return json_pack("{s:i, s:i, s:o, s:o}", "processes", (int)c->pids, "sys_open_errno", (int)c->sys_open,
-			 "covered", covered, "read_only", sealed);
-}
-
-static json_t *rlimits(const struct probe_command *c)
-{
-	json_t *o = json_object();
-
-	for (int i = 0; i < PROBE_LIMITS; i++)
-		(void)put(o, probe_limits[i].name, json_pack("[o,o]", number(c->soft[i]), number(c->hard[i])));
-	return o;
-}
-
-static json_t *net(const struct probe *p)
-{
-	json_t *reach = json_object(), *ifs = json_array();
-
-	for (int i = 0; i < PROBE_REACHES; i++)
-		(void)put(reach, probe_reach_names[i], json_integer(p->command.reach[i]));
-	for (uint32_t i = 0; i < p->ifs; i++)
-		(void)json_array_append_new(ifs, json_string(p->if_name[i]));
-	return json_pack("{s:o, s:o}", "errno", reach, "interfaces", ifs);
-}
-
-static json_t *map(const struct probe_map *m, uint32_t n)
-{
-	json_t *a = json_array();
-
+	out(t, "\"%s\":[", name);
 	for (uint32_t i = 0; i < n; i++)
-		(void)json_array_append_new(a, json_pack("[I,I,I]", (json_int_t)m[i].inside, (json_int_t)m[i].outside,
-							 (json_int_t)m[i].count));
-	return a;
+		out(t, "%s[%u,%u,%u]", i == 0 ? "" : ",", m[i].inside, m[i].outside, m[i].count);
+	out(t, "]");
 }
 
 /* One text for each: "/usr ext4 ro,nosuid,nodev part /usr". */
-static json_t *mounts(const struct probe *p)
+static void mounts(struct text *t, const struct probe *p)
 {
-	json_t *a = json_array();
-
+	out(t, "\"mounts\":[");
 	for (uint32_t i = 0; i < p->mounts; i++) {
 		const struct probe_mount *m = &p->mount[i];
-		char s[2 * PROBE_TEXT + 96];
 
-		(void)snprintf(s, sizeof(s), "%s %s %s%s%s%s%s part %s", m->at, m->type,
-			       (m->flags & PROBE_RDONLY) != 0 ? "ro" : "rw", (m->flags & PROBE_NOSUID) != 0 ? ",nosuid" : "",
-			       (m->flags & PROBE_NODEV) != 0 ? ",nodev" : "", (m->flags & PROBE_NOEXEC) != 0 ? ",noexec" : "",
-			       (m->flags & PROBE_HIDEPID) != 0 ? ",hidepid" : "", m->root);
-		(void)json_array_append_new(a, json_string(s));
+		out(t, "%s\"%s %s %s%s%s%s%s part %s\"", i == 0 ? "" : ",", m->at, m->type,
+		    (m->flags & PROBE_RDONLY) != 0 ? "ro" : "rw", (m->flags & PROBE_NOSUID) != 0 ? ",nosuid" : "",
+		    (m->flags & PROBE_NODEV) != 0 ? ",nodev" : "", (m->flags & PROBE_NOEXEC) != 0 ? ",noexec" : "",
+		    (m->flags & PROBE_HIDEPID) != 0 ? ",hidepid" : "", m->root);
 	}
-	return a;
+	out(t, "]");
 }
 
-static json_t *measured(const struct receipt_host *h, const struct probe *p)
+static void measured(struct text *t, const struct receipt_host *h, const struct probe *p)
 {
-	json_t *cgroup = json_pack("{s:o, s:o, s:o}", "memory", limit(&h->memory), "pids", limit(&h->pids), "cpu_milli",
-				   limit(&h->cpu_milli));
-	json_t *kernel = json_pack("{s:s, s:s, s:s, s:i}", "release", p->release, "machine", p->machine, "node", p->node,
-				   "landlock_abi", (int)p->landlock_abi);
+	static const char *const limits[PROBE_LIMITS] = {
+#define LIMIT(id, name, soft, hard) name,
+#include "wire/probe_facts.def"
+#undef LIMIT
+	};
+	const struct probe_command *c = &p->command;
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:i, s:b}", "pid1",
-			 task(&p->init, h->outside_tried), "command", task(&p->command.task, h->outside_tried), "proc",
-			 proc(&p->command), "resource_limits", rlimits(&p->command), "network", net(p), "uid_map",
-			 map(p->uid_map, p->uid_maps), "gid_map", map(p->gid_map, p->gid_maps), "mounts", mounts(p), "agent",
-			 p->agent, "kernel", kernel, "cgroup_by_host", cgroup, "descriptors_above_2",
-			 (int)p->command.fds, "setgroups_denied", p->setgroups_denied == 1);
+	out(t, "\"measured\":{\"agent\":\"%s\",\"cgroup_by_host\":{\"cpu_milli\":", p->agent);
+	out_limit(t, &h->cpu_milli);
+	out(t, ",\"memory\":");
+	out_limit(t, &h->memory);
+	out(t, ",\"pids\":");
+	out_limit(t, &h->pids);
+	out(t, "},\"command\":");
+	task(t, &c->task, h->outside_tried);
+	out(t, ",\"descriptors_above_2\":%u,", c->fds);
+	map(t, "gid_map", p->gid_map, p->gid_maps);
+	out(t, ",\"kernel\":{\"landlock_abi\":%u,\"machine\":\"%s\",\"node\":\"%s\",\"release\":\"%s\"},", p->landlock_abi,
+	    p->machine, p->node, p->release);
+	mounts(t, p);
+	out(t, ",\"network\":{\"errno\":");
+	out_object(t, probe_reach_names, PROBE_REACHES, put_reach, c);
+	out(t, ",\"interfaces\":[");
+	for (uint32_t i = 0; i < p->ifs; i++)
+		out(t, "%s\"%s\"", i == 0 ? "" : ",", p->if_name[i]);
+	out(t, "]},\"pid1\":");
+	task(t, &p->init, h->outside_tried);
+	out(t, ",\"proc\":{\"covered\":");
+	out_object(t, probe_covered_names, PROBE_COVEREDS, put_path, c->covered);
+	out(t, ",\"processes\":%u,\"read_only\":", c->pids);
+	out_object(t, probe_sealed_names, PROBE_SEALEDS, put_path, c->sealed);
+	out(t, ",\"sys_open_errno\":%u},\"resource_limits\":", c->sys_open);
+	out_object(t, limits, PROBE_LIMITS, put_rlimit, c);
+	out(t, ",\"setgroups_denied\":%s,", p->setgroups_denied == 1 ? "true" : "false");
+	map(t, "uid_map", p->uid_map, p->uid_maps);
+	out(t, "}");
 }
 
-static json_t *gaps(const struct receipt_host *h)
+static void differences(struct text *t, const struct receipt_diffs *d)
 {
-	json_t *a = json_array();
-
-	for (uint32_t i = 0; i < h->gaps; i++)
-		(void)json_array_append_new(a, json_pack("{s:s, s:s}", "wall", h->gap[i].wall, "reason", h->gap[i].reason));
-	return a;
+	out(t, "\"differences\":[");
+	for (uint32_t i = 0; i < MIN(d->n, (uint32_t)RECEIPT_DIFFS_MAX); i++) {
+		out(t, "%s{\"asked\":", i == 0 ? "" : ",");
+		out_n(t, d->d[i].asked, strnlen(d->d[i].asked, sizeof(d->d[i].asked)));
+		out(t, ",\"measured\":");
+		out_n(t, d->d[i].found, strnlen(d->d[i].found, sizeof(d->d[i].found)));
+		out(t, ",\"wall\":");
+		out_n(t, d->d[i].wall, strnlen(d->d[i].wall, sizeof(d->d[i].wall)));
+		out(t, "}");
+	}
+	out(t, "]");
 }
 
-static json_t *differences(const struct receipt_diffs *d)
+static void gaps(struct text *t, const struct receipt_host *h)
 {
-	json_t *a = json_array();
-
-	for (uint32_t i = 0; i < MIN(d->n, (uint32_t)RECEIPT_DIFFS_MAX); i++)
-		(void)json_array_append_new(a, json_pack("{s:s, s:o, s:o}", "wall", d->d[i].wall, "asked",
-							 text(d->d[i].asked), "measured", text(d->d[i].found)));
-	return a;
-}
-
-static char *compose(const struct receipt_host *h, const struct probe *p, const struct receipt_diffs *d,
-		      const uint8_t pub[RECEIPT_PUB])
-{
-	const struct spec *s = h->spec;
-	char key[RECEIPT_HEX];
-	json_t *image = json_pack("{s:o, s:o}", "name", text(s->image), "digest", text(h->digest));
-	json_t *host = json_pack("{s:s, s:s, s:s}", "kernel", h->release, "machine", h->machine, "key",
-				 receipt_pub_text(pub, key));
-	json_t *top = json_pack("{s:i, s:s, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "schema", RECEIPT_SCHEMA,
-				"id", s->id, "time", (json_int_t)h->time, "brig", h->version, "tier", s->tier, "image",
-				image, "host", host, "command", command(h->argv), "asked", asked(s), "measured",
-				measured(h, p), "not_enforced", gaps(h), "differences", differences(d), "enforced",
-				d->n == 0);
-	char *out = top != NULL ? json_dumps(top, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-
-	json_decref(top);
-	return out;
+	out(t, "\"not_enforced\":[");
+	for (uint32_t i = 0; i < h->gaps; i++) {
+		out(t, "%s{\"reason\":", i == 0 ? "" : ",");
+		out_text(t, h->gap[i].reason);
+		out(t, ",\"wall\":");
+		out_text(t, h->gap[i].wall);
+		out(t, "}");
+	}
+	out(t, "]");
 }
 
 char *receipt_compose(const struct receipt_host *h, const struct probe *p, const struct receipt_diffs *d,
 		      const uint8_t pub[RECEIPT_PUB])
 {
-	json_malloc_t old_malloc;
-	json_free_t old_free;
-	char *in_arena, *out = NULL;
+	const struct spec *s = h->spec;
+	char key[RECEIPT_HEX], *ret;
+	struct text t = {.failed = false};
 
-	arena.at = malloc(ARENA_MAX);
-	if (arena.at == NULL)
+	buf_init(&t.b, RECEIPT_MAX / 2);
+	if (buf_reserve(&t.b, 16384) == NULL)
 		return NULL;
-	arena.used = 0;
-	json_get_alloc_funcs(&old_malloc, &old_free);
-	json_set_alloc_funcs(arena_take, arena_drop);
-	in_arena = compose(h, p, d, pub);
-	json_set_alloc_funcs(old_malloc, old_free);
-	if (in_arena != NULL)
-		out = strdup(in_arena);
-	free(steal_ptr(&arena.at));
-	return out;
+	out(&t, "{");
+	asked(&t, s);
+	out(&t, ",\"brig\":\"%s\",", h->version);
+	command(&t, h->argv);
+	out(&t, ",");
+	differences(&t, d);
+	out(&t, ",\"enforced\":%s,\"host\":{\"kernel\":", d->n == 0 ? "true" : "false");
+	out_text(&t, h->release);
+	out(&t, ",\"key\":\"%s\",\"machine\":", receipt_pub_text(pub, key));
+	out_text(&t, h->machine);
+	out(&t, "},\"id\":\"%s\",\"image\":{\"digest\":", s->id);
+	out_text(&t, h->digest);
+	out(&t, ",\"name\":");
+	out_text(&t, s->image);
+	out(&t, "},");
+	measured(&t, h, p);
+	out(&t, ",");
+	gaps(&t, h);
+	out(&t, ",\"schema\":%d,\"tier\":", RECEIPT_SCHEMA);
+	out_text(&t, s->tier);
+	out(&t, ",\"time\":%" PRId64 "}", h->time);
+	ret = t.failed ? NULL : strndup((const char *)buf_head(&t.b), t.b.len);
+	buf_done(&t.b);
+	return ret;
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 /*
- * The reader of a probe's report. Fed by the agent, hostile: the size is fixed, every number is held to
+ * The reader of a probe's report. Fed by the agent, hostile: the size is what its count of mounts makes it, every number is held to
  * what it can be, every text must end inside its room and be printable ASCII without '"' and '\', so that nothing read
  * here needs escaping later; what is unused must be zero, so that one state has one report.
  */
@@ -99,7 +99,7 @@ static bool command_ok(const struct probe_command *c)
 	for (int i = 0; i < PROBE_REACHES; i++)
 		if (c->reach[i] > ERRNO_MAX)
 			return false;
-	return task_ok(&c->task) && c->pids <= COUNT_MAX && c->sys_open <= ERRNO_MAX && c->dumpable <= 2 &&
+	return task_ok(&c->task) && c->pids <= COUNT_MAX && c->sys_open <= ERRNO_MAX && c->pad2 == 0 &&
 	       c->fds <= COUNT_MAX && is_zero(c->pad, sizeof(c->pad));
 }
 
@@ -112,7 +112,7 @@ static bool mounts_ok(const struct probe *p)
 		    !text_ok(m->type, sizeof(m->type), false) || m->flags >= 2 * PROBE_HIDEPID || m->pad != 0)
 			return false;
 	}
-	return is_zero(&p->mount[p->mounts], (PROBE_MOUNTS_MAX - p->mounts) * sizeof(p->mount[0]));
+	return true;
 }
 
 static bool maps_ok(const struct probe_map *m, uint32_t n)
@@ -139,14 +139,16 @@ static int bad(struct err *e, const char *what)
 
 int probe_decode(const void *p, size_t n, struct probe *ret, struct err *e)
 {
-	if (n != sizeof(*ret))
+	if (n < offsetof(struct probe, mount) || n > sizeof(*ret))
 		return bad(e, "its size");
-	memcpy(ret, p, sizeof(*ret));
+	memcpy(ret, p, n);
 	if (ret->magic != PROBE_MAGIC || ret->version != PROBE_VERSION)
 		return bad(e, "not of this version of brig");
 	if (ret->uid_maps > PROBE_MAPS_MAX || ret->gid_maps > PROBE_MAPS_MAX || ret->ifs > PROBE_IFS_MAX ||
 	    ret->mounts > PROBE_MOUNTS_MAX)
 		return bad(e, "more entries than there is room for");
+	if (n != probe_size(ret))
+		return bad(e, "its size");
 	if (!task_ok(&ret->init))
 		return bad(e, "PID 1");
 	if (!command_ok(&ret->command))

@@ -2,7 +2,7 @@
 /*
  * What a PROBE request (wire/request_kinds.def) tells: how the walls look from inside, measured by the
  * agent before anything else ran. Both ends are x86-64, so the report is one structure of fixed size; it
- * comes as DATA on CHAN_OUT and nothing follows it.
+ * comes as DATA on CHAN_OUT up to the last mount that is filled in, and nothing follows it.
  *
  * The sender is hostile to the host: probe_decode is the only reader. It checks that the structure is of this
  * version and well-formed (numbers in range, texts printable and ended, unused room zero); whether the walls
@@ -83,8 +83,8 @@ struct probe_command {
 	struct probe_task task;
 	uint32_t pids;     /* processes /proc shows */
 	uint32_t sys_open; /* errno of opening /proc/sys/kernel/core_pattern for writing, 0 = it opened */
-	uint32_t dumpable;
-	uint32_t fds;      /* descriptors above 2 that were open at its start */
+	uint32_t fds;      /* descriptors above 2 that a command would have */
+	uint32_t pad2;
 	uint8_t covered[PROBE_COVEREDS]; /* enum probe_path */
 	uint8_t sealed[PROBE_SEALEDS];
 	uint8_t pad[32 - (PROBE_COVEREDS + PROBE_SEALEDS) % 32];
@@ -118,7 +118,12 @@ struct probe {
 	struct probe_mount mount[PROBE_MOUNTS_MAX];
 };
 
-/* Read what came: exactly n bytes. 0, -EPROTO with what is wrong. */
+/* How many bytes of a report are sent: those before the first mount that is not there. */
+static inline size_t probe_size(const struct probe *p)
+{
+	return offsetof(struct probe, mount) + p->mounts * sizeof(p->mount[0]);
+}
+/* Read what came, all of it: 0, -EPROTO with what is wrong. */
 int must_check probe_decode(const void *p, size_t n, struct probe *ret, struct err *e);
 
 extern const char *const probe_call_names[PROBE_CALLS];
