@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define UNUSED __attribute__((unused))
@@ -57,6 +58,15 @@ UNUSED static void refused(const char *key, int err)
 {
 	printf("refused %s %d\n", key, err);
 	(void)fflush(stdout);
+}
+
+/* For races, which try for a time, since the other side may not run at once. */
+UNUSED static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* The usual report of a call: r < 0 is refused, with errno. */

@@ -23,6 +23,8 @@ ran = {"control": set(), "root": set(), "user": set()}
 def ready(m):
     if not getattr(m, "escape", False):
         escapelib.provide(m.bin)
+        for name in ("brig", "brig-init"):  # the caller's own files: only a wall keeps the attack from writing them
+            m.give(os.path.join(m.bin, name))
         m.escape = True
 
 
@@ -56,6 +58,8 @@ def control(a):
             ok(escapelib.can_make_namespaces() or os.geteuid() == 0, "no user namespaces here for the control")
         r = staged(m, escapelib.control_argv(a, m.bin))
         bad = escapelib.judge_control(a, r)
+        if not escapelib.judge_inside(a, r, []):
+            bad.append("the judge of the inside would not have seen this")
         ran["control"].add(a.name)
         escapelib.record(a.name, "control", result="failed" if bad else "works", where=a.control, got=sorted(r.got))
         ok(not bad, "\n".join([*bad, repr(r)]))
@@ -83,9 +87,11 @@ def every_attack_was_run(m):
     if m.name == brigtest.modes()[-1]:  # an attempt no control has shown to work proves nothing inside
         for name, a in ATTACKS.items():
             r = results[name]
-            known = set(r.get("control", {}).get("got", [])) | set(a.no_control)
+            if r.get("control", {}).get("where") != a.control:
+                continue  # a guest's that has not run yet
+            known = set(r["control"]["got"]) | set(a.no_control)
             tried = {k for column in ("root", "user") for k in r.get(column, {}).get("tried", [])}
-            ok("control" not in r or tried <= known, f"{name}: attempts without a control: {sorted(tried - known)}")
+            ok(tried <= known, f"{name}: attempts without a control: {sorted(tried - known)}")
     guest = sorted(n for n, a in ATTACKS.items() if a.control == "guest")
     print(f"# {len(guest)} controls are the virtual machine's: {' '.join(guest)}")
 

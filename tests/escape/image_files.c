@@ -73,7 +73,7 @@ static long exchange(void)
 	if (pid == 0)
 		for (;;)
 			(void)syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
-	for (int i = 0; i < 3000 && r < 0; i++) {
+	for (int64_t end = now_ms() + 700; r < 0 && now_ms() < end;) {
 		int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
 
 		if (fd >= 0) {

@@ -73,7 +73,7 @@ static long by_race(void)
 	if (pid == 0)
 		for (;;)
 			(void)syscall(SYS_renameat2, AT_FDCWD, link, AT_FDCWD, other, RENAME_EXCHANGE);
-	for (int i = 0; i < 3000 && r < 0; i++)
+	for (int64_t end = now_ms() + 700; r < 0 && now_ms() < end;)
 		r = by_name(link);
 	(void)kill(pid, SIGKILL);
 	(void)waitpid(pid, NULL, 0);

@@ -4,7 +4,8 @@
  * descriptor again for writing.
  *
  * group: runtime
- * tries: overwrite the agent's and brig's own binary through /proc/PID/exe, at once and by an O_PATH descriptor opened again
+ * tries: overwrite the agent's and brig's own binary through /proc/PID/exe, by an O_PATH descriptor opened again, and where the
+ *   agent can be seen inside
  * control: plain
  * shows: exe-changed victim-signalled
  */
@@ -44,7 +45,7 @@ static long overwrite(const char *path)
 
 int main(int argc, char **argv)
 {
-	char path[64];
+	char path[400], link[64];
 	pid_t victim = (pid_t)param_number(argv, "victim");
 	long r = -1;
 
@@ -66,5 +67,15 @@ int main(int argc, char **argv)
 	if (!n)
 		r = overwrite("/proc/1/exe");
 	tried("reopen", r);
+
+	/* The way a script with `#!/proc/self/exe` runs the agent as its interpreter: by the agent's own place. */
+	(void)snprintf(path, sizeof(path), "%s", "/.brig/init");
+	if (access(path, F_OK) < 0)
+		(void)snprintf(path, sizeof(path), "%s/runtime", param(argv, "dir"));
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", open(path, O_PATH | O_CLOEXEC));
+	tried("path-reopen", overwrite(link));
+	tried("path-write", overwrite(path));
+	tried("path-mode", chmod(path, 04777));
+	tried("path-delete", unlink(path));
 	return ended();
 }
