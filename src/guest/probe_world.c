@@ -100,18 +100,17 @@ static uint32_t reach(int family, int type, uint16_t port)
 
 static void limits(struct probe_command *c)
 {
-	static const int which[PROBE_LIMITS] = {
-#define LIMIT(id, name, soft, hard) RLIMIT_##id,
+	struct rlimit l[PROBE_LIMITS];
+	int i = 0;
+
+	for (int k = 0; k < PROBE_LIMITS; k++)
+		l[k] = (struct rlimit){.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+#define LIMIT(id, name, soft, hard) (void)getrlimit(RLIMIT_##id, &l[i++]);
 #include "wire/probe_facts.def"
 #undef LIMIT
-	};
-
-	for (int i = 0; i < PROBE_LIMITS; i++) {
-		struct rlimit l = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
-
-		(void)getrlimit(which[i], &l);
-		c->soft[i] = l.rlim_cur;
-		c->hard[i] = l.rlim_max;
+	for (i = 0; i < PROBE_LIMITS; i++) {
+		c->soft[i] = l[i].rlim_cur;
+		c->hard[i] = l[i].rlim_max;
 	}
 }
 
