@@ -7,7 +7,7 @@ O  := build/obj/$(V)
 OUT := $(if $(filter release,$(V)),build,build/$(V))
 
 # Modules linked into each program (folders below src/).
-MODS_brig := base sys wire parse core net tier session receipt spawn cli
+MODS_brig := base sys wire parse core net tier session receipt image spawn cli
 MODS_brig-init := base sys wire parse guest
 LIBS_brig := -lcyaml -lyaml -ljansson -lsodium
 

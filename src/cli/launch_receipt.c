@@ -10,7 +10,7 @@
 #include "cli/run_report.h"
 #include "cli/say.h"
 #include "receipt/receipt.h"
-#include "spawn/record.h"
+#include "core/state.h"
 #include "sys/ids.h"
 #include "wire/frame.h"
 
@@ -66,14 +66,14 @@ void launch_receipt_free(struct launch_receipt *r)
 static int load_key(struct receipt_key *ret, struct err *e)
 {
 	char folder[512];
-	int r = record_state_dir(folder, sizeof(folder) - sizeof("/keys"), e);
+	int r = state_dir(folder, sizeof(folder) - sizeof("/keys"), e);
 
 	if (r == 0)
-		r = record_make_dir(folder, e);
+		r = state_make_dir(folder, e);
 	if (r < 0)
 		return r;
 	memcpy(folder + strlen(folder), "/keys", sizeof("/keys"));
-	r = record_make_dir(folder, e);
+	r = state_make_dir(folder, e);
 	return r < 0 ? r : receipt_key_load(folder, ret, e);
 }
 

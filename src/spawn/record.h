@@ -38,7 +38,3 @@ void record_close(struct record *r);
 /* Sweep every record nobody holds; waits up to wait_ms, all records together, for what it killed to be gone.
  * Returns how many sandboxes were removed, or -errno. */
 int record_sweep(unsigned wait_ms);
-/* The state folder: BRIG_STATE, else /var/lib/brig as root, else $XDG_STATE_HOME or ~/.local/state, /brig. */
-int must_check record_state_dir(char *dst, size_t size, struct err *e);
-/* Make such a folder, 0700, with what is missing above it, 0755. One that is there is left as it is. */
-int must_check record_make_dir(const char *path, struct err *e);

@@ -1,0 +1,66 @@
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "image/store_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * What the unpacker may do: as root, give files owners and modes; and, where the kernel has Landlock
+ * (landlock(7)), reach nothing but its folder. It was forked by us and has not read a byte yet. What it
+ * cannot do it does not need: a kernel without Landlock leaves the path checks as the only wall.
+ */
+
+enum { ACCESS_V1 = (1u << 13) - 1, ACCESS_REFER = 1u << 13, ACCESS_TRUNCATE = 1u << 14 };
+
+static int only_folder(int dirfd)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	uint64_t all = ACCESS_V1 | (abi >= 2 ? ACCESS_REFER : 0u) | (abi >= 3 ? ACCESS_TRUNCATE : 0u);
+	struct landlock_ruleset_attr attr = {.handled_access_fs = all};
+	struct landlock_path_beneath_attr a = {.allowed_access = all, .parent_fd = dirfd};
+	_cleanup_close_ int fd = -1;
+
+	if (abi < 1)
+		return 0;
+	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(uint64_t), 0);
+	if (fd < 0 || syscall(SYS_landlock_add_rule, fd, LANDLOCK_RULE_PATH_BENEATH, &a, 0) < 0 ||
+	    syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int only_caps(void)
+{
+	const uint32_t keep = 1u << CAP_CHOWN | 1u << CAP_FOWNER | 1u << CAP_FSETID | 1u << CAP_DAC_OVERRIDE |
+			      1u << CAP_DAC_READ_SEARCH;
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {{.permitted = 0}};
+
+	if (syscall(SYS_capget, &h, d) < 0)
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		uint32_t mask = i == 0 ? keep : 0;
+
+		d[i].permitted &= mask;
+		d[i].effective &= mask;
+		d[i].inheritable = 0;
+	}
+	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
+}
+
+int intake_jail(int dirfd)
+{
+	int r;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return -errno;
+	r = only_folder(dirfd);
+	return r < 0 ? r : only_caps();
+}

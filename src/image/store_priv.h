@@ -1,0 +1,36 @@
+#pragma once
+/* What the files of the store share: its folders, its intake, its trees. */
+#include "image/image.h"
+
+#include <stddef.h>
+
+enum {
+	TREE_DEPTH_MAX = 140, /* folders below each other; a tar's paths have fewer */
+};
+
+/* The store's folder, made when absent (0700). An O_PATH-able folder descriptor, or -errno. */
+int must_check store_open(struct err *e);
+int must_check store_path(char dst[IMAGE_PATH_MAX], struct err *e);
+/* Hold the lock of all changes of names and places; released by closing. */
+int must_check store_lock(int store_fd, struct err *e);
+/* A new folder below tmp/, locked; its name and descriptor. */
+int must_check store_tmp(int store_fd, char name[32], int *ret_fd, struct err *e);
+/* Remove what dead makers left in tmp/. */
+void store_sweep(int store_fd);
+
+/* Remove a folder and everything below it, whatever its modes. Never follows a link. 0 or -errno. */
+int must_check tree_remove(int dirfd, const char *name);
+/* The digest of the tree at dirfd, as docs/images.md defines it. */
+int must_check tree_digest(int dirfd, char ret[IMAGE_DIGEST_LEN + 1], struct err *e);
+
+/* The unpacker: from tar_fd into the folder dirfd. Runs in the worker process. */
+int must_check intake_unpack(int tar_fd, int dirfd, const struct image_limits *lim, image_progress fn, void *arg,
+			     struct image_stats *st, struct err *e);
+/* Before it reads: nothing but the folder, and no privilege that is not needed for it. 0 or -errno. */
+int must_check intake_jail(int dirfd);
+
+/* image.json and packages of an image whose folder is dirfd. */
+int must_check info_write(int dirfd, const struct image_meta *m, const struct image_stats *st, const char *digest,
+			  struct err *e);
+
+bool store_digest_ok(const char *text, size_t n); /* lower-case hexadecimal digits */

@@ -1,0 +1,214 @@
+#include "base/cleanup.h"
+#include "image/store_priv.h"
+#include "sys/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * Taking an image in. A forked worker unpacks below tmp/<random>/tree and makes the digest; it reports over a
+ * pipe, in messages of one size. The parent only waits, shows progress, and moves the result to its place:
+ *
+ *   write image.json, sync everything, then under the store's lock one rename, then the name.
+ *
+ * A death at any point leaves a folder in tmp/ that nobody holds, or an image without a name.
+ */
+
+struct image_new {
+	int store_fd, fd; /* the store; the folder in tmp/, whose lock fd holds */
+	char name[32];    /* of that folder, below the store */
+	char digest[IMAGE_DIGEST_LEN + 1];
+	struct image_stats st;
+	bool kept;
+};
+
+struct report {
+	enum { REPORT_PROGRESS, REPORT_DONE, REPORT_FAILED } kind;
+	struct image_stats st;
+	char digest[IMAGE_DIGEST_LEN + 1];
+	struct err err;
+};
+
+static void tell(void *arg, uint64_t bytes, uint64_t entries)
+{
+	struct report m = {.kind = REPORT_PROGRESS, .st = {.bytes = bytes, .entries = entries}};
+
+	(void)!file_write_all(*(const int *)arg, &m, sizeof(m));
+}
+
+static _Noreturn void worker(int tar_fd, int tree_fd, int out, const struct image_limits *lim)
+{
+	struct report m = {.kind = REPORT_DONE};
+	int r;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = intake_jail(tree_fd);
+	if (r < 0)
+		r = err_set(&m.err, ERR_INTERNAL, -r, "the unpacker's jail: %s", strerror(-r));
+	if (r == 0)
+		r = intake_unpack(tar_fd, tree_fd, lim, tell, &out, &m.st, &m.err);
+	if (r == 0)
+		r = tree_digest(tree_fd, m.digest, &m.err);
+	if (r < 0)
+		m.kind = REPORT_FAILED;
+	_exit(file_write_all(out, &m, sizeof(m)) < 0);
+}
+
+static int read_report(int fd, struct report *ret)
+{
+	size_t n = 0;
+
+	while (n < sizeof(*ret)) {
+		ssize_t got = read(fd, (char *)ret + n, sizeof(*ret) - n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return -EPIPE;
+		n += (size_t)got;
+	}
+	ret->digest[IMAGE_DIGEST_LEN] = '\0';
+	ret->err.msg[sizeof(ret->err.msg) - 1] = '\0';
+	return 0;
+}
+
+static int hear(int fd, struct image_new *n, image_progress fn, void *arg, struct err *e)
+{
+	struct report m;
+
+	for (;;) {
+		if (read_report(fd, &m) < 0)
+			return err_set(e, ERR_INTERNAL, EIO, "the unpacker died");
+		switch (m.kind) {
+		case REPORT_PROGRESS:
+			if (fn != NULL)
+				fn(arg, m.st.bytes, m.st.entries);
+			break;
+		case REPORT_DONE:
+			n->st = m.st;
+			memcpy(n->digest, m.digest, sizeof(n->digest));
+			return 0;
+		case REPORT_FAILED:
+			if (e != NULL)
+				*e = m.err;
+			return m.err.errnum > 0 ? -m.err.errnum : -EINVAL;
+		}
+	}
+}
+
+static int run_worker(int tar_fd, struct image_new *n, const struct image_limits *lim, image_progress fn, void *arg,
+		      struct err *e)
+{
+	_cleanup_close_ int in = -1, out = -1, tree_fd = -1;
+	int p[2], r, status;
+	pid_t pid;
+
+	if (mkdirat(n->fd, "tree", 0700) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "image store: %s", strerror(errno));
+	tree_fd = openat(n->fd, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (tree_fd < 0 || pipe2(p, O_CLOEXEC) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "image store: %s", strerror(errno));
+	in = p[0];
+	out = p[1];
+	pid = fork();
+	if (pid == 0)
+		worker(tar_fd, tree_fd, out, lim);
+	if (pid < 0)
+		return err_set(e, ERR_INTERNAL, errno, "starting the unpacker: %s", strerror(errno));
+	(void)close(steal_fd(&out));
+	r = hear(in, n, fn, arg, e);
+	if (r < 0)
+		(void)kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return r;
+}
+
+int image_take_in(int tar_fd, const struct image_limits *lim, image_progress fn, void *arg, struct image_new **ret,
+		  struct err *e)
+{
+	struct image_new *n = calloc(1, sizeof(*n));
+	int r;
+
+	if (n == NULL)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	n->fd = -1;
+	n->store_fd = r = store_open(e);
+	if (r >= 0) {
+		store_sweep(n->store_fd);
+		r = store_tmp(n->store_fd, n->name, &n->fd, e);
+	}
+	if (r >= 0)
+		r = run_worker(tar_fd, n, lim, fn, arg, e);
+	if (r < 0) {
+		image_new_free(n);
+		return r;
+	}
+	*ret = n;
+	return 0;
+}
+
+const struct image_stats *image_new_stats(const struct image_new *n) { return &n->st; }
+
+/* By one rename. An image of that digest that is there already is the same one, and stays. */
+static int place(struct image_new *n, struct err *e)
+{
+	char dst[IMAGE_DIGEST_LEN + 16];
+	_cleanup_close_ int lock = store_lock(n->store_fd, e), folder = -1;
+
+	if (lock < 0)
+		return lock;
+	(void)snprintf(dst, sizeof(dst), "sha256/%s", n->digest);
+	if (faccessat(n->store_fd, dst, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	if (renameat(n->store_fd, n->name, n->store_fd, dst) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "image store: %s", strerror(errno));
+	n->kept = true;
+	folder = openat(n->store_fd, "sha256", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder >= 0)
+		(void)fsync(folder);
+	return 0;
+}
+
+int image_commit(struct image_new *n, const struct image_meta *m, const char *name, char digest[IMAGE_DIGEST_LEN + 1],
+		 struct err *e)
+{
+	char base[IMAGE_NAME_MAX + 1], tag[IMAGE_NAME_MAX + 1];
+	int r = name == NULL ? 0 : image_parse_name(name, base, tag, e);
+
+	if (r == 0)
+		r = info_write(n->fd, m, &n->st, n->digest, e);
+	/* a power cut must not leave an image whose files are empty */
+	if (r == 0 && syncfs(n->fd) < 0)
+		r = err_set(e, ERR_INTERNAL, errno, "image store: %s", strerror(errno));
+	if (r == 0)
+		r = place(n, e);
+	if (r == 0 && name != NULL)
+		r = image_tag(n->digest, name, e);
+	if (r == 0)
+		memcpy(digest, n->digest, sizeof(n->digest));
+	return r;
+}
+
+void image_new_free(struct image_new *n)
+{
+	if (n == NULL)
+		return;
+	if (n->fd >= 0 && !n->kept)
+		(void)!tree_remove(n->store_fd, n->name);
+	if (n->fd >= 0)
+		(void)close(n->fd);
+	if (n->store_fd >= 0)
+		(void)close(n->store_fd);
+	free(n);
+}

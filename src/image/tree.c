@@ -1,0 +1,267 @@
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "base/quote.h"
+#include "image/store_priv.h"
+#include "sys/path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * Whole trees: removing one, and the digest of one. Names and contents are hostile; folders are entered by
+ * descriptor, one component at a time, links never followed, and the depth is bounded as the intake bounds
+ * it.
+ *
+ * The digest is SHA-256 over one record for each entry, in depth-first order, the names of a folder
+ * sorted by their bytes; docs/images.md has the form.
+ */
+
+struct names {
+	char **v;
+	size_t n, cap;
+};
+
+static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static void names_done(struct names *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->v[i]);
+	free(l->v);
+}
+
+static int names_add(struct names *l, const char *name)
+{
+	if (l->n == l->cap) {
+		size_t cap = l->cap == 0 ? 32 : l->cap * 2;
+		char **v = realloc(l->v, cap * sizeof(*v));
+
+		if (v == NULL)
+			return -ENOMEM;
+		l->v = v;
+		l->cap = cap;
+	}
+	l->v[l->n] = strdup(name);
+	return l->v[l->n] == NULL ? -ENOMEM : (l->n++, 0);
+}
+
+/* The names in the folder fd, which is not consumed, sorted. */
+static int names_read(int fd, struct names *ret)
+{
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = own < 0 ? NULL : fdopendir(own);
+	struct dirent *e;
+	int r = 0;
+
+	if (d == NULL) {
+		r = -errno;
+		if (own >= 0)
+			(void)close(own);
+		return r;
+	}
+	while (r == 0 && (errno = 0, e = readdir(d)) != NULL)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = names_add(ret, e->d_name);
+	if (r == 0 && errno != 0)
+		r = -errno;
+	(void)closedir(d);
+	if (ret->n > 0)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_bytes);
+	return r;
+}
+
+/* A folder below dirfd, opened even when its mode forbids its owner to. */
+static int enter(int dirfd, const char *name, bool force)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 && errno == EACCES && force && fchmodat(dirfd, name, 0700, 0) == 0)
+		fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* ---- removing ---- */
+
+static int remove_in(int fd, unsigned depth);
+
+static int remove_one(int dirfd, const char *name, unsigned depth)
+{
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	fd = enter(dirfd, name, true);
+	if (fd < 0)
+		return fd;
+	(void)fchmod(fd, 0700);
+	r = remove_in(fd, depth + 1);
+	if (r == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0)
+		r = -errno;
+	return r;
+}
+
+static int remove_in(int fd, unsigned depth)
+{
+	struct names l = {0};
+	int r = depth > TREE_DEPTH_MAX ? -ELOOP : names_read(fd, &l);
+
+	for (size_t i = 0; r == 0 && i < l.n; i++)
+		r = remove_one(fd, l.v[i], depth);
+	names_done(&l);
+	return r;
+}
+
+int tree_remove(int dirfd, const char *name) { return remove_one(dirfd, name, 0); }
+
+/* ---- the digest ---- */
+
+struct digest {
+	crypto_hash_sha256_state all;
+	uint8_t *buf;
+	char path[4200]; /* of the folder being read, with a closing slash; "" for the root */
+	struct err *e;
+};
+enum { DIGEST_BUF = 256 * 1024 };
+
+static int failed(struct digest *d, int r, const char *name)
+{
+	char q[QUOTE_MAX], path[4500];
+
+	(void)snprintf(path, sizeof(path), "%s%s", d->path, name);
+	return err_set(d->e, ERR_INTERNAL, -r, "image: reading %s: %s", quote(path, q), strerror(-r));
+}
+
+static int hash_file(struct digest *d, int dirfd, const char *name, char hex[IMAGE_DIGEST_LEN + 1])
+{
+	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	crypto_hash_sha256_state h;
+	uint8_t sum[crypto_hash_sha256_BYTES];
+	struct stat st;
+	ssize_t n;
+
+	/* an ordinary user's file may forbid its owner to read it */
+	if (fd < 0 && errno == EACCES && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    fchmodat(dirfd, name, 0400, 0) == 0) {
+		fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		if (fchmodat(dirfd, name, st.st_mode & 07777, 0) < 0)
+			return -errno;
+	}
+	if (fd < 0)
+		return -errno;
+	(void)crypto_hash_sha256_init(&h);
+	while ((n = read(fd, d->buf, DIGEST_BUF)) > 0)
+		(void)crypto_hash_sha256_update(&h, d->buf, (size_t)n);
+	if (n < 0)
+		return -errno;
+	(void)crypto_hash_sha256_final(&h, sum);
+	(void)sodium_bin2hex(hex, IMAGE_DIGEST_LEN + 1, sum, sizeof(sum));
+	return 0;
+}
+
+/* "TYPE MODE UID GID SIZE MTIME CONTENT PATHLEN:PATH TARGETLEN:TARGET\n" */
+static void record(struct digest *d, char type, const struct stat *st, const char *content, const char *name,
+		   const char *target)
+{
+	char line[9000];
+	size_t path_n = strlen(d->path) + strlen(name);
+	bool link = type == 'l';
+	int len = snprintf(line, sizeof(line), "%c %04o %u %u %" PRIu64 " %" PRId64 " %s %zu:%s%s %zu:%s\n", type,
+			 link ? 0777 : st->st_mode & 07777, st->st_uid, st->st_gid,
+			 type == 'f' ? (uint64_t)st->st_size : 0, (int64_t)st->st_mtim.tv_sec, content, path_n, d->path,
+			 name, strlen(target), target);
+
+	(void)crypto_hash_sha256_update(&d->all, (const uint8_t *)line, (unsigned long long)len);
+}
+
+static int digest_dir(struct digest *d, int fd, unsigned depth);
+
+static int digest_one(struct digest *d, int dirfd, const char *name, unsigned depth)
+{
+	char hex[IMAGE_DIGEST_LEN + 1], target[4097];
+	size_t before = strlen(d->path);
+	struct stat st;
+	ssize_t n;
+	int r = 0;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return failed(d, -errno, name);
+	if (before + strlen(name) + 2 > sizeof(d->path))
+		return failed(d, -ENAMETOOLONG, name);
+	if (S_ISREG(st.st_mode)) {
+		r = hash_file(d, dirfd, name, hex);
+		if (r < 0)
+			return failed(d, r, name);
+		record(d, 'f', &st, hex, name, "");
+	} else if (S_ISLNK(st.st_mode)) {
+		n = readlinkat(dirfd, name, target, sizeof(target) - 1);
+		if (n < 0)
+			return failed(d, -errno, name);
+		target[n] = '\0';
+		record(d, 'l', &st, "-", name, target);
+	} else if (S_ISDIR(st.st_mode)) {
+		_cleanup_close_ int fd = enter(dirfd, name, true);
+
+		if (fd < 0)
+			return failed(d, fd, name);
+		record(d, 'd', &st, "-", name, "");
+		(void)snprintf(d->path + before, sizeof(d->path) - before, "%s/", name);
+		r = digest_dir(d, fd, depth + 1);
+		d->path[before] = '\0';
+		if ((st.st_mode & 0700) != 0700)
+			(void)fchmodat(dirfd, name, st.st_mode & 07777, 0);
+	} else {
+		return failed(d, -EINVAL, name);
+	}
+	return r;
+}
+
+static int digest_dir(struct digest *d, int fd, unsigned depth)
+{
+	struct names l = {0};
+	int r = depth > TREE_DEPTH_MAX ? -ELOOP : names_read(fd, &l);
+
+	if (r < 0)
+		r = failed(d, r, "");
+	for (size_t i = 0; r == 0 && i < l.n; i++)
+		r = digest_one(d, fd, l.v[i], depth);
+	names_done(&l);
+	return r;
+}
+
+int tree_digest(int dirfd, char ret[IMAGE_DIGEST_LEN + 1], struct err *e)
+{
+	_cleanup_free_ struct digest *d = malloc(sizeof(*d));
+	_cleanup_free_ uint8_t *buf = malloc(DIGEST_BUF);
+	uint8_t sum[crypto_hash_sha256_BYTES];
+	struct stat st;
+	int r;
+
+	if (d == NULL || buf == NULL)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	if (sodium_init() < 0)
+		return err_set(e, ERR_INTERNAL, EIO, "libsodium cannot start");
+	d->buf = buf;
+	d->path[0] = '\0';
+	d->e = e;
+	(void)crypto_hash_sha256_init(&d->all);
+	if (fstat(dirfd, &st) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "image: %s", strerror(errno));
+	record(d, 'd', &st, "-", "", "");
+	r = digest_dir(d, dirfd, 0);
+	if (r < 0)
+		return r;
+	(void)crypto_hash_sha256_final(&d->all, sum);
+	(void)sodium_bin2hex(ret, IMAGE_DIGEST_LEN + 1, sum, sizeof(sum));
+	return 0;
+}
