@@ -42,7 +42,7 @@ behaviour: programs
 	$(call run,$(call suite,behaviour))
 kill-test: programs
 	$(call run,$(call suite,lifecycle))
-vm-test: programs
+vm-test: programs attacks
 	$(call run,$(call suite,vm))
 lint: programs $(LIBSRC:%.c=$(O)/%.o)
 	$(call run,$(call suite,lint))

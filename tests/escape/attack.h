@@ -81,7 +81,7 @@ UNUSED static void tried(const char *key, long r)
 /* Reads the start of a file and reports it; an empty or missing one is refused. */
 UNUSED static void tried_read(const char *key, int dir, const char *path)
 {
-	char buf[128] = "";
+	char buf[4097] = ""; /* some files of the kernel give whole records, or words, or nothing */
 	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
 

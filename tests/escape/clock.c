@@ -4,7 +4,6 @@
  * group: kernel
  * tries: set the machine's clock and its speed: settimeofday, clock_settime, adjtimex, clock_adjtime, the clock device
  * control: guest
- * no-control: rtc the guest has no driver for it
  */
 #include <sys/time.h>
 #include <sys/timex.h>

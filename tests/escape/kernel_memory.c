@@ -4,7 +4,6 @@
  * group: kernel
  * tries: read the kernel's memory, addresses and log: kcore, kallsyms with addresses, /dev/mem, /dev/kmsg, syslog(2), page maps
  * control: guest
- * no-control: mem the guest's kernel keeps it from everybody
  */
 #include <sys/klog.h>
 
