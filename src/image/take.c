@@ -1,6 +1,9 @@
 #include "base/cleanup.h"
+#include "base/num.h"
 #include "image/store_priv.h"
+#include "sys/call.h"
 #include "sys/file.h"
+#include "sys/ids.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +18,9 @@
 #include <unistd.h>
 
 /*
- * Taking an image in. A forked worker unpacks below tmp/<random>/tree and makes the digest; it reports over a
- * pipe, in messages of one size. The parent only waits, shows progress, and moves the result to its place:
+ * Taking an image in. A forked worker unpacks below tmp/<random>/tree and makes the digest; it
+ * reports over a pipe, in messages of one size. The parent only waits, shows progress, and moves
+ * the result to its place:
  *
  *   write image.json, sync everything, then under the store's lock one rename, then the name.
  *
@@ -25,7 +29,7 @@
 
 struct image_new {
 	int store_fd, fd; /* the store; the folder in tmp/, whose lock fd holds */
-	char name[32];    /* of that folder, below the store */
+	char name[32];	  /* of that folder, below the store */
 	char digest[IMAGE_DIGEST_LEN + 1];
 	struct image_stats st;
 	bool kept;
@@ -45,13 +49,34 @@ static void tell(void *arg, uint64_t bytes, uint64_t entries)
 	(void)!file_write_all(*(const int *)arg, &m, sizeof(m));
 }
 
-static _Noreturn void worker(int tar_fd, int tree_fd, int out, const struct image_limits *lim)
+static int by_number(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+/* Close every descriptor but these. */
+static void keep_only(int *keep, size_t n)
+{
+	unsigned next = 0;
+
+	qsort(keep, n, sizeof(*keep), by_number);
+	for (size_t i = 0; i < n; i++) {
+		if ((unsigned)keep[i] > next)
+			(void)sys_close_range(next, (unsigned)keep[i] - 1, 0);
+		next = (unsigned)keep[i] + 1;
+	}
+	(void)sys_close_range(next, ~0u, 0);
+}
+
+/* lock_fd is kept for the lock alone: what is being made counts as held until the worker is gone
+ * too. */
+static _Noreturn void worker(int tar_fd, int tree_fd, int out, int lock_fd,
+			     const struct image_limits *lim)
 {
 	struct report m = {.kind = REPORT_DONE};
+	int keep[] = {tar_fd, tree_fd, out, lock_fd};
 	int r;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
+	keep_only(keep, ARRAY_LEN(keep));
 	r = intake_jail(tree_fd);
 	if (r < 0)
 		r = err_set(&m.err, ERR_INTERNAL, -r, "the unpacker's jail: %s", strerror(-r));
@@ -62,6 +87,24 @@ static _Noreturn void worker(int tar_fd, int tree_fd, int out, const struct imag
 	if (r < 0)
 		m.kind = REPORT_FAILED;
 	_exit(file_write_all(out, &m, sizeof(m)) < 0);
+}
+
+/* The worker has read hostile bytes: nothing it says reaches a terminal or a path unchecked. */
+static int check_report(struct report *m)
+{
+	m->digest[IMAGE_DIGEST_LEN] = '\0';
+	m->err.msg[sizeof(m->err.msg) - 1] = '\0';
+	for (char *c = m->err.msg; *c != '\0'; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	if (m->kind == REPORT_FAILED)
+		return m->err.kind > ERR_NONE && m->err.kind < ERR_KIND_COUNT ? 0 : -EPROTO;
+	if (m->kind == REPORT_DONE)
+		return strlen(m->digest) == IMAGE_DIGEST_LEN &&
+			       store_digest_ok(m->digest, IMAGE_DIGEST_LEN)
+			   ? 0
+			   : -EPROTO;
+	return m->kind == REPORT_PROGRESS ? 0 : -EPROTO;
 }
 
 static int read_report(int fd, struct report *ret)
@@ -77,9 +120,7 @@ static int read_report(int fd, struct report *ret)
 			return -EPIPE;
 		n += (size_t)got;
 	}
-	ret->digest[IMAGE_DIGEST_LEN] = '\0';
-	ret->err.msg[sizeof(ret->err.msg) - 1] = '\0';
-	return 0;
+	return check_report(ret);
 }
 
 static int hear(int fd, struct image_new *n, image_progress fn, void *arg, struct err *e)
@@ -106,8 +147,8 @@ static int hear(int fd, struct image_new *n, image_progress fn, void *arg, struc
 	}
 }
 
-static int run_worker(int tar_fd, struct image_new *n, const struct image_limits *lim, image_progress fn, void *arg,
-		      struct err *e)
+static int run_worker(int tar_fd, struct image_new *n, const struct image_limits *lim,
+		      image_progress fn, void *arg, struct err *e)
 {
 	_cleanup_close_ int in = -1, out = -1, tree_fd = -1;
 	int p[2], r, status;
@@ -120,11 +161,13 @@ static int run_worker(int tar_fd, struct image_new *n, const struct image_limits
 		return err_set(e, ERR_INTERNAL, errno, "image store: %s", strerror(errno));
 	in = p[0];
 	out = p[1];
+	(void)ids_host_root(); /* looked up once, while it can be: the worker can read no /proc */
 	pid = fork();
 	if (pid == 0)
-		worker(tar_fd, tree_fd, out, lim);
+		worker(tar_fd, tree_fd, out, n->fd, lim);
 	if (pid < 0)
-		return err_set(e, ERR_INTERNAL, errno, "starting the unpacker: %s", strerror(errno));
+		return err_set(e, ERR_INTERNAL, errno, "starting the unpacker: %s",
+			       strerror(errno));
 	(void)close(steal_fd(&out));
 	r = hear(in, n, fn, arg, e);
 	if (r < 0)
@@ -134,8 +177,8 @@ static int run_worker(int tar_fd, struct image_new *n, const struct image_limits
 	return r;
 }
 
-int image_take_in(int tar_fd, const struct image_limits *lim, image_progress fn, void *arg, struct image_new **ret,
-		  struct err *e)
+int image_take_in(int tar_fd, const struct image_limits *lim, image_progress fn, void *arg,
+		  struct image_new **ret, struct err *e)
 {
 	struct image_new *n = calloc(1, sizeof(*n));
 	int r;
@@ -180,8 +223,8 @@ static int place(struct image_new *n, struct err *e)
 	return 0;
 }
 
-int image_commit(struct image_new *n, const struct image_meta *m, const char *name, char digest[IMAGE_DIGEST_LEN + 1],
-		 struct err *e)
+int image_commit(struct image_new *n, const struct image_meta *m, const char *name,
+		 char digest[IMAGE_DIGEST_LEN + 1], struct err *e)
 {
 	char base[IMAGE_NAME_MAX + 1], tag[IMAGE_NAME_MAX + 1];
 	int r = name == NULL ? 0 : image_parse_name(name, base, tag, e);

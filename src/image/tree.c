@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "image/store_priv.h"
+#include "sys/ids.h"
 #include "sys/path.h"
 
 #include <dirent.h>
@@ -16,9 +17,9 @@
 #include <unistd.h>
 
 /*
- * Whole trees: removing one, and the digest of one. Names and contents are hostile; folders are entered by
- * descriptor, one component at a time, links never followed, and the depth is bounded as the intake bounds
- * it.
+ * Whole trees: removing one, and the digest of one. Names and contents are hostile; folders are
+ * entered by descriptor, one component at a time, links never followed, and the depth is bounded as
+ * the intake bounds it.
  *
  * The digest is SHA-256 over one record for each entry, in depth-first order, the names of a folder
  * sorted by their bytes; docs/images.md has the form.
@@ -29,7 +30,10 @@ struct names {
 	size_t n, cap;
 };
 
-static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_bytes(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static void names_done(struct names *l)
 {
@@ -126,8 +130,19 @@ int tree_remove(int dirfd, const char *name) { return remove_one(dirfd, name, 0)
 
 /* ---- the digest ---- */
 
+/* Contents with several names are read once, however many names the image gives them. */
+struct seen {
+	dev_t dev;
+	ino_t ino; /* 0 = a free place */
+	char hex[IMAGE_DIGEST_LEN + 1];
+};
+
 struct digest {
 	crypto_hash_sha256_state all;
+	struct seen
+	    *seen; /* open addressing; seen_cap is a power of two, at most half of it used */
+	size_t seen_n, seen_cap;
+	bool owners; /* the tree has the image's owners; else everything counts as root's */
 	uint8_t *buf;
 	char path[4200]; /* of the folder being read, with a closing slash; "" for the root */
 	struct err *e;
@@ -139,12 +154,42 @@ static int failed(struct digest *d, int r, const char *name)
 	char q[QUOTE_MAX], path[4500];
 
 	(void)snprintf(path, sizeof(path), "%s%s", d->path, name);
-	return err_set(d->e, ERR_INTERNAL, -r, "image: reading %s: %s", quote(path, q), strerror(-r));
+	return err_set(d->e, ERR_INTERNAL, -r, "image: reading %s: %s", quote(path, q),
+		       strerror(-r));
+}
+
+static struct seen *seen_at(struct seen *v, size_t cap, dev_t dev, ino_t ino)
+{
+	size_t i = (size_t)(ino * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (cap - 1);
+
+	while (v[i].ino != 0 && (v[i].ino != ino || v[i].dev != dev))
+		i = (i + 1) & (cap - 1);
+	return &v[i];
+}
+
+static int seen_grow(struct digest *d)
+{
+	size_t cap = d->seen_cap == 0 ? 64 : d->seen_cap * 2;
+	struct seen *v;
+
+	if (d->seen_n * 2 < d->seen_cap)
+		return 0;
+	v = calloc(cap, sizeof(*v));
+	if (v == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < d->seen_cap; i++)
+		if (d->seen[i].ino != 0)
+			*seen_at(v, cap, d->seen[i].dev, d->seen[i].ino) = d->seen[i];
+	free(d->seen);
+	d->seen = v;
+	d->seen_cap = cap;
+	return 0;
 }
 
 static int hash_file(struct digest *d, int dirfd, const char *name, char hex[IMAGE_DIGEST_LEN + 1])
 {
-	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_close_ int fd =
+	    openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	crypto_hash_sha256_state h;
 	uint8_t sum[crypto_hash_sha256_BYTES];
 	struct stat st;
@@ -170,18 +215,43 @@ static int hash_file(struct digest *d, int dirfd, const char *name, char hex[IMA
 }
 
 /* "TYPE MODE UID GID SIZE MTIME CONTENT PATHLEN:PATH TARGETLEN:TARGET\n" */
-static void record(struct digest *d, char type, const struct stat *st, const char *content, const char *name,
-		   const char *target)
+static void record(struct digest *d, char type, const struct stat *st, const char *content,
+		   const char *name, const char *target)
 {
 	char line[9000];
 	size_t path_n = strlen(d->path) + strlen(name);
 	bool link = type == 'l';
-	int len = snprintf(line, sizeof(line), "%c %04o %u %u %" PRIu64 " %" PRId64 " %s %zu:%s%s %zu:%s\n", type,
-			 link ? 0777 : st->st_mode & 07777, st->st_uid, st->st_gid,
-			 type == 'f' ? (uint64_t)st->st_size : 0, (int64_t)st->st_mtim.tv_sec, content, path_n, d->path,
-			 name, strlen(target), target);
+	int len = snprintf(
+	    line, sizeof(line), "%c %04o %u %u %" PRIu64 " %" PRId64 " %s %zu:%s%s %zu:%s\n", type,
+	    link ? 0777 : st->st_mode & 07777, d->owners ? st->st_uid : 0,
+	    d->owners ? st->st_gid : 0, type == 'f' ? (uint64_t)st->st_size : 0,
+	    (int64_t)st->st_mtim.tv_sec, content, path_n, d->path, name, strlen(target), target);
 
 	(void)crypto_hash_sha256_update(&d->all, (const uint8_t *)line, (unsigned long long)len);
+}
+
+static int hash_once(struct digest *d, int dirfd, const char *name, const struct stat *st,
+		     char hex[IMAGE_DIGEST_LEN + 1])
+{
+	struct seen *s;
+	int r;
+
+	if (st->st_nlink < 2)
+		return hash_file(d, dirfd, name, hex);
+	r = seen_grow(d);
+	if (r < 0)
+		return r;
+	s = seen_at(d->seen, d->seen_cap, st->st_dev, st->st_ino);
+	if (s->ino == 0) {
+		r = hash_file(d, dirfd, name, s->hex);
+		if (r < 0)
+			return r;
+		s->dev = st->st_dev;
+		s->ino = st->st_ino;
+		d->seen_n++;
+	}
+	memcpy(hex, s->hex, sizeof(s->hex));
+	return 0;
 }
 
 static int digest_dir(struct digest *d, int fd, unsigned depth);
@@ -199,7 +269,7 @@ static int digest_one(struct digest *d, int dirfd, const char *name, unsigned de
 	if (before + strlen(name) + 2 > sizeof(d->path))
 		return failed(d, -ENAMETOOLONG, name);
 	if (S_ISREG(st.st_mode)) {
-		r = hash_file(d, dirfd, name, hex);
+		r = hash_once(d, dirfd, name, &st, hex);
 		if (r < 0)
 			return failed(d, r, name);
 		record(d, 'f', &st, hex, name, "");
@@ -252,6 +322,9 @@ int tree_digest(int dirfd, char ret[IMAGE_DIGEST_LEN + 1], struct err *e)
 	if (sodium_init() < 0)
 		return err_set(e, ERR_INTERNAL, EIO, "libsodium cannot start");
 	d->buf = buf;
+	d->seen = NULL;
+	d->seen_n = d->seen_cap = 0;
+	d->owners = ids_host_root();
 	d->path[0] = '\0';
 	d->e = e;
 	(void)crypto_hash_sha256_init(&d->all);
@@ -259,6 +332,7 @@ int tree_digest(int dirfd, char ret[IMAGE_DIGEST_LEN + 1], struct err *e)
 		return err_set(e, ERR_INTERNAL, errno, "image: %s", strerror(errno));
 	record(d, 'd', &st, "-", "", "");
 	r = digest_dir(d, dirfd, 0);
+	free(d->seen);
 	if (r < 0)
 		return r;
 	(void)crypto_hash_sha256_final(&d->all, sum);
