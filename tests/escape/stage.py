@@ -75,6 +75,34 @@ class Sockets:
                     pass
 
 
+class SharedObjects:
+    """Memory and queues by name and number, as the caller's programs may have them (sysvipc(7), mq_overview(7))."""
+
+    IPC_CREAT, IPC_EXCL, IPC_RMID, O_CREAT = 0o1000, 0o2000, 0, 0o100
+
+    def __init__(self, mark):
+        self.name = "brig-escape-" + secrets.token_hex(8)
+        self.key = secrets.randbelow(1 << 30) + 1
+        libc.shmat.restype = ctypes.c_void_p
+        self.shm = libc.shmget(self.key, ctypes.c_size_t(4096), self.IPC_CREAT | self.IPC_EXCL | 0o600)
+        at = libc.shmat(self.shm, None, 0)
+        ctypes.memmove(at, mark.encode(), len(mark))
+        libc.shmdt(ctypes.c_void_p(at))
+        self.msg = libc.msgget(self.key, self.IPC_CREAT | self.IPC_EXCL | 0o600)
+        self.mq = libc.mq_open(f"/{self.name}".encode(), self.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600, None)
+        with open(f"/dev/shm/{self.name}", "w", encoding="ascii") as f:
+            f.write(mark)
+        os.chmod(f"/dev/shm/{self.name}", 0o600)
+
+    def close(self):
+        libc.shmctl(self.shm, self.IPC_RMID, None)
+        libc.msgctl(self.msg, self.IPC_RMID, None)
+        libc.mq_unlink(f"/{self.name}".encode())
+        if self.mq >= 0:
+            os.close(self.mq)
+        os.unlink(f"/dev/shm/{self.name}")
+
+
 class Scene:
     def __init__(self, watched):
         self.folder = tempfile.mkdtemp(prefix="scene-")
@@ -93,6 +121,7 @@ class Scene:
                                        start_new_session=True)
         self.address = self.victim.stdout.readline().decode().strip()
         self.sockets = Sockets(self.folder, self.canary)
+        self.shared = SharedObjects(self.mark)
         self.serial = libc.syscall(ADD_KEY, b"user", b"brig-escape", self.key.encode(),
                                    ctypes.c_size_t(len(self.key)), KEY_USER_KEYRING)
         self.watched = {p: digest(p) for p in [*watched, self.runtime, self.canary]}
@@ -147,6 +176,7 @@ class Scene:
     def args(self, fds):
         return [f"canary={self.canary}", f"dir={self.folder}", f"victim={self.victim.pid}", f"secret={self.address}",
                 f"sock={self.sockets.path}", f"abstract={self.sockets.abstract}", f"key={self.serial}",
+                f"shm={self.shared.shm}", f"ipc={self.shared.name}", f"msgkey={self.shared.key}",
                 f"image={self.image}", "fds=" + ",".join(map(str, fds))]
 
     def victim_words(self):
@@ -182,6 +212,7 @@ class Scene:
     def close(self):
         if self.serial >= 0:
             libc.syscall(KEYCTL, KEYCTL_UNLINK, self.serial, KEY_USER_KEYRING)
+        self.shared.close()
         if self.victim.poll() is None:
             self.victim.kill()
         self.victim.wait()
