@@ -170,6 +170,7 @@ static void fill_host(struct launch_receipt *r, const struct runner *runner, con
 
 	runner_limits(runner, &l);
 	h->spec = spec;
+	h->digest = spec->image_digest;
 	h->argv = argv;
 	h->time = time(NULL);
 	h->version = BRIG_VERSION;

@@ -11,6 +11,8 @@
 #include "base/quote.h"
 #include "base/suggest.h"
 #include "base/units.h"
+#include "cli/run_image.h"
+#include "image/image.h"
 #include "tier/tier.h"
 
 #include <errno.h>
@@ -171,7 +173,7 @@ static int set_image(struct spec *s, const char *image, struct err *e)
 {
 	char q[QUOTE_MAX], *real;
 
-	if (image == NULL || strcmp(image, "host") == 0)
+	if (image == NULL || strcmp(image, "host") == 0 || image_is_ref(image))
 		return set_text(&s->image, image, e);
 	real = realpath(image, NULL);
 	if (real == NULL)
@@ -337,6 +339,8 @@ int run_args_load(struct run_args *a, struct err *e)
 		r = set_modes(a, e);
 	if (r == 0)
 		r = set_env(a, e);
+	if (r == 0)
+		r = run_image_use(s, e);
 	if (r < 0)
 		return r;
 	r = check_tier(s, e);

@@ -267,8 +267,9 @@ static json_t *outcome_object(const struct run_outcome *o)
 	const struct spec *s = &o->args->spec;
 	const struct launch *l = o->launch;
 
-	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:b, s:i, s:b, s:o, s:o, s:o}", "id", s->id,
-			 "tier", name_json(s->tier), "image", name_json(s->image), "exit",
+	return json_pack("{s:s, s:o, s:o, s:s?, s:o, s:o, s:b, s:b, s:i, s:b, s:o, s:o, s:o}", "id", s->id,
+			 "tier", name_json(s->tier), "image", name_json(s->image), "image_digest",
+			 s->image_digest, "exit",
 			 o->exit >= 0 ? json_integer(o->exit) : json_null(), "signal",
 			 o->signal > 0 ? json_integer(o->signal) : json_null(), "timed_out",
 			 o->timed_out, "oom", o->oom, "oom_kills",

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define MIB (1024ULL * 1024)
 
@@ -47,6 +48,10 @@ void spec_done(struct spec *s)
 {
 	free(s->tier);
 	free(s->image);
+	free(s->image_digest);
+	free(s->image_user);
+	if (s->image_held)
+		(void)close(s->image_fd);
 	free(s->user);
 	free(s->workdir);
 	free(s->hostname);

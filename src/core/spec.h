@@ -27,6 +27,10 @@ struct spec {
 	char id[33];     /* sandbox id: [a-z0-9], set by spec_new_id */
 	char *tier;      /* name of a row in tier/tiers.def; "auto" is not a tier and is refused here */
 	char *image;     /* "host", or the absolute path of a root folder */
+	char *image_digest; /* "sha256:...": a stored image, `image` is its tree; NULL = it has none */
+	char *image_user;   /* the image's default user, NAME or UID[:GID]; NULL = "user" of host, else root */
+	bool image_held;    /* image_fd is a lock: whoever has it open keeps the image. Owned by the spec */
+	int image_fd;
 	char *user;      /* NAME or UID[:GID]; NULL = the image's default user */
 	char *workdir;   /* absolute, inside; NULL = /workspace */
 	char *hostname;  /* NULL = "brig"; <= 64 bytes */

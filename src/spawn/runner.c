@@ -121,8 +121,8 @@ static int find_init(char *path, size_t size, int *ret_fd, bool *ret_ours, struc
 
 static int wanted_subids(const struct spec *s, uint32_t *ret_uid, uint32_t *ret_gid, struct err *e)
 {
-	const char *dflt = strcmp(s->image, "host") == 0 ? "user" : "root";
-	const char *dflt_id = strcmp(s->image, "host") == 0 ? "1000" : "0";
+	const char *dflt = s->image_user != NULL ? s->image_user : strcmp(s->image, "host") == 0 ? "user" : "root";
+	const char *dflt_id = s->image_user != NULL ? s->image_user : strcmp(s->image, "host") == 0 ? "1000" : "0";
 	struct passwd *pw = NULL;
 	FILE *f;
 	int r;

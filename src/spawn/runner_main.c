@@ -144,7 +144,7 @@ static void keep_ours(const struct run *r)
 	const struct sandbox *s = r->s;
 	int keep[] = {r->ctl_fd,      r->caller_pidfd,	s->record.fd,	s->record.dir_fd,
 		      s->cg.v2_fd,    s->cg.leaf1_fd,	s->cg.v1_fd[0], s->cg.v1_fd[1],
-		      s->cg.v1_fd[2], s->box.root_pidfd};
+		      s->cg.v1_fd[2], s->box.root_pidfd, s->image_fd};
 
 	keep_only(keep, ARRAY_LEN(keep));
 }

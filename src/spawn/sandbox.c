@@ -35,6 +35,7 @@ void sandbox_init(struct sandbox *s, const struct spec *spec, const struct tier_
 			      .tier = tier,
 			      .record = {.fd = -1, .dir_fd = -1},
 			      .box = {.root_pid = -1, .root_pidfd = -1, .net = {.fd = {-1, -1, -1, -1}}},
+			      .image_fd = spec->image_held ? fcntl(spec->image_fd, F_DUPFD_CLOEXEC, 3) : -1,
 			      .start_us = sandbox_now_us(),
 			      .require = spec->require};
 	if (spec->timeout_ms != 0)
@@ -186,6 +187,9 @@ void sandbox_done(struct sandbox *s)
 	if (s->box.root_pidfd >= 0)
 		(void)close(s->box.root_pidfd);
 	s->box.root_pidfd = -1;
+	if (s->image_fd >= 0)
+		(void)close(s->image_fd);
+	s->image_fd = -1;
 }
 
 /*

@@ -18,6 +18,7 @@ struct sandbox {
 	struct record record;
 	struct cgset cg;
 	struct tier_box box;
+	int image_fd; /* lock of a stored image, which goes when runner and caller have let go; -1 = none */
 	uint64_t start_us, deadline_us; /* CLOCK_MONOTONIC; deadline 0 = none */
 	uint32_t require;               /* REQ_NEED_* */
 	uint32_t weaker;                /* enum runner_weaker */

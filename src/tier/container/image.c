@@ -195,11 +195,12 @@ static void set_home(struct image_plan *p, const char *home)
 /* Who the sandbox runs as. */
 static int plan_user(const struct spec *spec, struct image_plan *p, struct err *e)
 {
-	const char *who = spec->user != NULL ? spec->user : p->is_host ? "user" : "root";
+	const char *dflt = spec->image_user != NULL ? spec->image_user : p->is_host ? "user" : "root";
+	const char *who = spec->user != NULL ? spec->user : dflt;
 	_cleanup_free_ char *own = NULL;
 	const char *passwd = etc_passwd;
 	size_t n = strlen(passwd);
-	struct user u;
+	struct user u, other;
 	int r;
 
 	if (!p->is_host) {
@@ -214,6 +215,15 @@ static int plan_user(const struct spec *spec, struct image_plan *p, struct err *
 					    : "neither a name nor UID[:GID]");
 	p->uid = u.uid;
 	p->gid = u.gid;
+	if (spec->image_user != NULL) {
+		/* the one id an ordinary caller has inside */
+		p->default_uid = u.uid;
+		p->default_gid = u.gid;
+		if (who != dflt && user_find(dflt, strlen(dflt), passwd, n, &other) == 0) {
+			p->default_uid = other.uid;
+			p->default_gid = other.gid;
+		}
+	}
 	(void)snprintf(p->user, sizeof(p->user), "%s", who);
 	set_home(p, u.home);
 	return 0;
