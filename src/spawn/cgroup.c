@@ -8,13 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
@@ -408,108 +406,6 @@ int cgset_kill(struct cgset *c)
 int cgset_freeze(struct cgset *c, bool on)
 {
 	return c->v2_fd < 0 ? -EOPNOTSUPP : file_put(c->v2_fd, "cgroup.freeze", on ? "1" : "0");
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* rmdir, retried while processes are still on their way out. */
-static int rmdir_wait(int dirfd, const char *name, uint64_t deadline_ms)
-{
-	for (;;) {
-		if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-			return 0;
-		if (errno != EBUSY || now_ms() >= deadline_ms)
-			return -errno;
-		(void)poll(NULL, 0, 1);
-	}
-}
-
-int cgset_leaf_kill(struct cgset *c, uint32_t exec_id)
-{
-	char name[32], kill_file[48];
-	int r;
-
-	if (c->v2_fd < 0 || (c->weaker & CG_NO_KILL) != 0)
-		return -EOPNOTSUPP;
-	(void)snprintf(name, sizeof(name), "exec-%u", exec_id);
-	(void)snprintf(kill_file, sizeof(kill_file), "%s/cgroup.kill", name);
-	r = file_put(c->v2_fd, kill_file, "1");
-	return r < 0 ? r : rmdir_wait(c->v2_fd, name, now_ms() + 1000);
-}
-
-/* Remove a v2 folder of ours with its leaves. */
-static int remove_v2(const char *path, uint64_t deadline_ms)
-{
-	_cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r;
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	r = rmdir_wait(fd, "exec-1", deadline_ms);
-	if (r == 0)
-		r = rmdir_wait(AT_FDCWD, path, 0);
-	if (r == -EBUSY) {
-		/* more leaves than the first: look */
-		char name[32];
-
-		for (uint32_t i = 2, misses = 0; misses < 64; i++) {
-			(void)snprintf(name, sizeof(name), "exec-%u", i);
-			if (faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
-				misses++;
-				continue;
-			}
-			misses = 0;
-			(void)rmdir_wait(fd, name, deadline_ms);
-		}
-		r = rmdir_wait(AT_FDCWD, path, deadline_ms);
-	}
-	return r;
-}
-
-int cgset_remove(struct cgset *c, unsigned wait_ms)
-{
-	uint64_t deadline = now_ms() + wait_ms;
-	int r = 0, one;
-
-	if (c->v2_path[0] != '\0') {
-		r = remove_v2(c->v2_path, deadline);
-		if (r == 0)
-			c->v2_path[0] = '\0';
-	}
-	for (int k = 0; k < CG_V1_COUNT; k++) {
-		if (c->v1_path[k][0] == '\0')
-			continue;
-		one = rmdir_wait(AT_FDCWD, c->v1_path[k], deadline);
-		if (one == 0)
-			c->v1_path[k][0] = '\0';
-		else
-			r = one;
-	}
-	return r;
-}
-
-int cgset_sweep(const char *const *paths, uint32_t n, unsigned wait_ms)
-{
-	uint64_t deadline = now_ms() + wait_ms;
-	char kill_file[600];
-	int r = 0, one;
-
-	for (uint32_t i = 0; i < n; i++) {
-		(void)snprintf(kill_file, sizeof(kill_file), "%s/cgroup.kill", paths[i]);
-		(void)file_put(AT_FDCWD, kill_file, "1");
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		one = remove_v2(paths[i], deadline);
-		if (one < 0)
-			r = one;
-	}
-	return r;
 }
 
 /* ---- accounting ---- */
