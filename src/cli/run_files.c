@@ -169,6 +169,7 @@ static int add_out(struct run_files *f, const struct run_args *a, const struct p
 	    .max_bytes = a->spec.disk,
 	    .max_apparent = APPARENT_MAX,
 	    .max_entries = ENTRIES_OUT_MAX,
+	    .room = &f->out_room,
 	    .warn = warn_for(a),
 	};
 	struct copy_out *c = NULL;
@@ -205,6 +206,7 @@ static int add_grabs(struct run_files *f, const struct run_args *a, struct err *
 		    .max_bytes = a->spec.disk,
 		    .max_apparent = APPARENT_MAX,
 		    .max_entries = ENTRIES_OUT_MAX,
+		    .room = &f->patch_room,
 		    .warn = warn_for(a),
 		    .tee = &f->patch[i].after,
 		};
@@ -238,6 +240,8 @@ int run_files_plan(const struct run_args *a, const struct script *script, struct
 		return r;
 	if (a->on[RUN_GITIGNORE])
 		launch_files_gitignore(ret->list);
+	ret->out_room = ret->patch_room =
+	    (struct copy_room){a->spec.disk, APPARENT_MAX, ENTRIES_OUT_MAX};
 	if (patch)
 		ret->patch = calloc(ins, sizeof(*ret->patch));
 	if (a->outs.n > 0)
@@ -265,5 +269,5 @@ void run_files_done(struct run_files *f)
 		path_pair_done(&f->outs[i]);
 	free(f->patch);
 	free(f->outs);
-	*f = (struct run_files){NULL, NULL, 0, NULL, 0};
+	memset(f, 0, sizeof(*f));
 }

@@ -17,6 +17,7 @@ struct run_files {
 	uint32_t patch_n;
 	struct path_pair *outs; /* what the copies out refer to */
 	uint32_t outs_n;
+	struct copy_room out_room, patch_room; /* of all copies out, and of all `after`, together */
 };
 
 /* Measure and check everything; nothing is copied yet. script may be NULL. */

@@ -117,12 +117,27 @@ static bool left_out(const struct copy_out *c, const struct pack_entry *p)
 	}
 }
 
+/* Take n of what is left for all copies: false when it is not there. */
+static bool take_room(uint64_t *left, uint64_t n)
+{
+	if (n > *left)
+		return false;
+	*left -= n;
+	return true;
+}
+
 static int take_entry(struct copy_out *c, const struct pack_entry *p)
 {
+	struct copy_room *room = c->o.room;
+
 	if (++c->entries > c->o.max_entries)
 		return too_large(c, "entries", c->o.max_entries);
 	if (p->size > c->o.max_apparent - c->apparent)
 		return too_large(c, "bytes of files", c->o.max_apparent);
+	if (room != NULL && !take_room(&room->entries, 1))
+		return too_large(c, "entries (all copies together)", c->o.max_entries);
+	if (room != NULL && !take_room(&room->apparent, p->size))
+		return too_large(c, "bytes of files (all copies together)", c->o.max_apparent);
 	c->apparent += p->size;
 	if (p->path[0] == '\0')
 		return take_root(c, p);
@@ -147,6 +162,8 @@ static int take_data(struct copy_out *c, const uint8_t *p, uint64_t n)
 {
 	if (n > c->o.max_bytes - c->bytes)
 		return too_large(c, "bytes of data", c->o.max_bytes);
+	if (c->o.room != NULL && !take_room(&c->o.room->bytes, n))
+		return too_large(c, "bytes of data (all copies together)", c->o.max_bytes);
 	c->bytes += n;
 	return c->tree.file >= 0 ? copy_tree_data(&c->tree, p, (size_t)n, &c->e) : 0;
 }

@@ -248,6 +248,29 @@ TEST(amounts_are_limited)
 	tree_done(&t);
 }
 
+/* One limit for all copies of a run: a second one gets what the first left. */
+TEST(copies_share_their_room)
+{
+	struct tree t;
+	struct err e = ERR_INIT;
+	struct copy_room room = {.bytes = 8, .apparent = 10, .entries = 7};
+	const struct copy_out_opts o = {
+	    .dst = "dst", .max_bytes = 100, .max_apparent = 100, .max_entries = 100, .room = &room};
+
+	CHECK(tree_new(&t));
+	start();
+	put(PACK_DIR, "", "", "");
+	put(PACK_FILE, "a", "", "12345");
+	CHECK(pack_put_end(&stream) == 0);
+	CHECK(unpack_with(&o, &e) == 0 && room.bytes == 3 && room.apparent == 5 && room.entries == 5);
+	CHECK(unpack_with(&o, &e) == -EFBIG && strstr(e.msg, "all copies") != NULL);
+	room = (struct copy_room){.bytes = 100, .apparent = 4, .entries = 100};
+	CHECK(unpack_with(&o, &e) == -EFBIG && strstr(e.msg, "all copies") != NULL);
+	room = (struct copy_room){.bytes = 100, .apparent = 100, .entries = 1};
+	CHECK(unpack_with(&o, &e) == -EFBIG && strstr(e.msg, "entries") != NULL);
+	tree_done(&t);
+}
+
 TEST(deep_nesting)
 {
 	struct tree t;
