@@ -32,6 +32,7 @@ struct plan {
 	struct run_files files;
 	struct launch_receipt *receipt; /* --receipt; NULL = none */
 	int result_fd; /* --result-file; owned, -1 = none */
+	int egress_fd; /* --egress-log; owned, -1 = none */
 };
 
 /* The kernel hands out 0, 1 and 2 first: closed ones would be taken by our own descriptors. */
@@ -71,6 +72,19 @@ static int open_result(struct plan *p, struct err *e)
 		return err_set(e, ERR_INVALID, errno, "--result-file %s: %s", quote(to, q),
 			       strerror(errno));
 	return 0;
+}
+
+static int open_egress_log(struct plan *p, struct err *e)
+{
+	const char *to = p->args->one[RUN_EGRESS_LOG];
+	char q[QUOTE_MAX];
+
+	if (to == NULL)
+		return 0;
+	p->egress_fd = open(to, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+	return p->egress_fd >= 0 ? 0
+				 : err_set(e, ERR_INVALID, errno, "--egress-log %s: %s", quote(to, q),
+					   strerror(errno));
 }
 
 /* The command inside: the words as they are, or an interpreter and the copied script. */
@@ -129,6 +143,8 @@ static int make_plan(struct plan *p, struct err *e)
 		    "--tty: standard input is no terminal; leave -t out for a pipe or file");
 	if (r == 0)
 		r = run_args_load(a, e);
+	if (r == 0)
+		r = open_egress_log(p, e);
 	if (r == 0 && a->on[RUN_TTY] && !env_has(&a->spec.env, "TERM") &&
 	    !env_has(&a->secrets, "TERM"))
 		r = put_term(&a->spec.env, e);
@@ -164,6 +180,7 @@ static bool start(struct plan *p, struct run_outcome *o)
 {
 	struct run_args *a = p->args;
 	const char *stdio = getenv("BRIG_STDIO");
+	struct egress_log log;
 	struct launch l = {
 	    .spec = &a->spec,
 	    .argv = p->argv,
@@ -176,6 +193,7 @@ static bool start(struct plan *p, struct run_outcome *o)
 	    .framed = stdio != NULL && strcmp(stdio, "framed") == 0,
 	    .files = p->files.list,
 	    .receipt = p->receipt,
+	    .egress = a->spec.egress != NULL ? &log : NULL,
 	};
 	bool capture = a->on[RUN_JSON];
 	int r;
@@ -183,6 +201,7 @@ static bool start(struct plan *p, struct run_outcome *o)
 	for (int i = 0; i < 2; i++)
 		outlet_init(&l.out[i], capture ? -1 : STDOUT_FILENO + i, capture ? CAPTURE_MAX : 0);
 	o->launch = &l;
+	egress_log_init(&log, p->egress_fd);
 	r = launch_run(&l, &o->fault);
 	launch_receipt_free(p->receipt);
 	if (r == 0 && p->files.patch_n > 0 && l.have_result && l.result.how != HOW_ERROR &&
@@ -195,6 +214,7 @@ static bool start(struct plan *p, struct run_outcome *o)
 	o->launch = NULL;
 	if (l.leaving)
 		return false;
+	egress_log_done(&log);
 	for (int i = 0; i < 2; i++)
 		outlet_done(&l.out[i]);
 	return true;
@@ -203,7 +223,7 @@ static bool start(struct plan *p, struct run_outcome *o)
 static int run_run(int argc, char **argv)
 {
 	struct run_args a;
-	struct plan p = {.args = &a, .result_fd = -1};
+	struct plan p = {.args = &a, .result_fd = -1, .egress_fd = -1};
 	struct run_outcome o = {.args = &a, .fault = ERR_INIT, .code = EXIT_FAULT};
 
 	(void)argc;
@@ -219,6 +239,8 @@ static int run_run(int argc, char **argv)
 	}
 	if (p.result_fd >= 0)
 		(void)close(p.result_fd);
+	if (p.egress_fd >= 0)
+		(void)close(p.egress_fd);
 	run_files_done(&p.files);
 	free(p.argv);
 	run_args_done(&a);
@@ -231,12 +253,14 @@ const struct command_impl command_run = {
     .nopts = ARRAY_LEN(run_opts),
     .notes = "Without --, a COMMAND that is a script or program file here (hello.py, ./a.out) is\n"
 	     "copied to /workspace and run with its interpreter; after -- it is a command inside.\n"
-	     "The sandbox has no network, sees none of your files, and is gone at the end.\n\n"
+	     "The sandbox reaches nothing that --allow does not name, sees none of your files, and\n"
+	     "is gone at the end.\n\n"
 	     "Exit: the command's own code; 124 time limit, 125 brig could not do it, 126 not\n"
 	     "executable, 127 not found, 128+N ended by signal N. Ctrl-C is passed on; twice\n"
 	     "within two seconds ends the sandbox.\n\n"
 	     "  brig run hello.py\n"
 	     "  brig run --timeout 10s --memory 256M -- python3 -c 'print(6 * 7)'\n"
 	     "  brig run --file src:src --out src/build:build -w /workspace/src -- make\n"
-	     "  echo data | brig run -i -- sort\n",
+	     "  echo data | brig run -i -- sort\n"
+	     "  brig run --allow api.github.com:443 -- curl https://api.github.com/zen\n",
 };

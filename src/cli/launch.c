@@ -50,6 +50,8 @@ struct launch_run {
 	struct inlet in;
 	struct tty tty;
 	struct progress progress;
+	struct gate *gate;     /* NULL = nothing may be reached */
+	bool records_ended;
 	int signal_fd;
 	uint64_t last_int_ms; /* monotonic time of the last SIGINT, 0 = none */
 	uint64_t hold_at_ms;  /* when to fork the runner; 0 = it is there */
@@ -61,6 +63,7 @@ struct launch_run {
 enum {
 	HOLD_MS = 10,	      /* a command that takes longer, or says something, gets its runner */
 	SECOND_INT_MS = 2000, /* a second Ctrl-C within this kills */
+	LAST_RECORDS_MS = 2000,
 	FORCED_DRAIN_MS = 1000, /* a reader gets that long after a forced end */
 };
 
@@ -443,7 +446,7 @@ static bool all_done(const struct launch_run *r)
 	return r->l->out[0].finished && r->l->out[1].finished;
 }
 
-enum { P_RUNNER, P_SESSION, P_SIGNAL, P_OUT, P_ERR, P_IN_SRC, P_IN_DST, P_COUNT };
+enum { P_RUNNER, P_SESSION, P_SIGNAL, P_OUT, P_ERR, P_IN_SRC, P_IN_DST, P_GATE, P_RECORDS, P_COUNT };
 
 static int wait_time(const struct launch_run *r)
 {
@@ -486,6 +489,44 @@ static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
 	outlet_want(&r->l->out[0], &pf[P_OUT]);
 	outlet_want(&r->l->out[1], &pf[P_ERR]);
 	inlet_want(&r->in, &pf[P_IN_SRC], &pf[P_IN_DST]);
+	pf[P_GATE] = (struct pollfd){.fd = r->gate != NULL && !ending ? r->gate->ctl_fd : -1,
+				     .events = POLLIN};
+	pf[P_RECORDS] = (struct pollfd){.fd = r->gate != NULL && !r->records_ended ? r->gate->rec_fd : -1,
+					.events = POLLIN};
+}
+
+/* The gate never comes back: a sandbox that has lost it can reach nothing, and is ended. */
+static void on_gate(struct launch_run *r)
+{
+	struct err e = ERR_INIT;
+	char why[256];
+
+	switch (gate_hear(r->gate, why, sizeof(why))) {
+	case GATE_WANTS_KILL:
+		(void)err_set(&e, ERR_DENIED, EPERM, "egress: %s", why);
+		fault(r, &e);
+		break;
+	case GATE_LOST:
+		(void)err_set(&e, ERR_LOST, EPIPE,
+			      "the gate (brig-gate) died: its connections were reset, and the sandbox was ended");
+		fault(r, &e);
+		break;
+	case GATE_ENDED:
+	case GATE_NOTHING:
+		break;
+	}
+}
+
+static void on_records(struct launch_run *r)
+{
+	struct err e = ERR_INIT;
+
+	r->records_ended = !egress_log_read(r->l->egress, r->gate->rec_fd);
+	if (r->l->egress->file_error == 0 || r->phase == PHASE_ENDING)
+		return;
+	(void)err_set(&e, ERR_INTERNAL, r->l->egress->file_error, "--egress-log: %s",
+		      strerror(r->l->egress->file_error));
+	fault(r, &e); /* what cannot be recorded must not happen */
 }
 
 /* The result and the ends of copies may come from any call into the session, so they are looked for
@@ -535,6 +576,10 @@ static void loop(struct launch_run *r)
 			r->forced = true;
 			finish(r);
 		}
+		if (pf[P_RECORDS].revents != 0)
+			on_records(r);
+		if (pf[P_GATE].revents != 0 && r->phase != PHASE_ENDING)
+			on_gate(r);
 		next_phase(r);
 	}
 }
@@ -605,9 +650,14 @@ int launch_run(struct launch *l, struct err *e)
 	ret = runner_start(l->spec, &r.runner, e);
 	if (ret < 0)
 		return ret;
+	r.gate = runner_gate(r.runner);
 	ret = drive(&r, e);
 	if (ret == 0)
 		runner_wait(r.runner, &l->end);
+	if (r.gate != NULL) {
+		gate_detach(r.gate); /* its last records, then the end of the pipe */
+		egress_log_drain(l->egress, r.gate->rec_fd, LAST_RECORDS_MS);
+	}
 	if (ret == 0 && r.fault.kind != ERR_NONE) {
 		*e = r.fault;
 		ret = r.fault.errnum > 0 ? -r.fault.errnum : -EINVAL;

@@ -5,6 +5,7 @@
  * --out-patch.
  */
 #include "cli/inlet.h"
+#include "cli/egress_log.h"
 #include "cli/launch_files.h"
 #include "cli/launch_receipt.h"
 #include "cli/outlet.h"
@@ -24,6 +25,7 @@ struct launch {
 	bool leaving;                /* the caller exits next: nothing is freed, descriptors stay open */
 	bool framed;                 /* stdio through the agent's stream instead of pipes */
 	struct outlet out[2];        /* stdout, stderr; initialised by the caller, who also ends them */
+	struct egress_log *egress;   /* takes the gate's records; not NULL when spec->egress is not */
 	struct launch_files *files;  /* what to copy; may be NULL */
 	struct launch_receipt *receipt; /* measure the walls first, and write that down; NULL = do not */
 

@@ -156,6 +156,39 @@ static json_t *weaker_json(const struct launch *l)
 	return list;
 }
 
+enum { BLOCKED_SHOWN = 5 };
+
+/* What the command was not let reach: the first few, and how many there were. */
+static void say_blocked(const struct egress_log *l)
+{
+	if (l == NULL || l->denied == 0)
+		return;
+	say("%llu connection attempt%s or lookup%s blocked:", (unsigned long long)l->denied,
+	    l->denied == 1 ? "" : "s", l->denied == 1 ? "" : "s");
+	for (uint32_t i = 0; i < MIN(l->n, (uint32_t)BLOCKED_SHOWN); i++)
+		say("  %s %s: %s, %llu time%s", l->seen[i].transport, l->seen[i].where, l->seen[i].reason,
+		    (unsigned long long)l->seen[i].times, l->seen[i].times == 1 ? "" : "s");
+	if (l->n > BLOCKED_SHOWN)
+		say("  and %u more; --json or --egress-log has them", l->n - BLOCKED_SHOWN);
+}
+
+static json_t *egress_json(const struct egress_log *l)
+{
+	json_t *list = json_array();
+
+	if (l == NULL) {
+		json_decref(list);
+		return json_null();
+	}
+	for (uint32_t i = 0; i < l->n; i++)
+		(void)json_array_append_new(
+		    list, json_pack("{s:s, s:s, s:s, s:s, s:I}", "event", l->seen[i].event, "transport",
+				    l->seen[i].transport, "where", l->seen[i].where, "reason",
+				    l->seen[i].reason, "times", (json_int_t)l->seen[i].times));
+	return json_pack("{s:I, s:I, s:o}", "allowed", (json_int_t)l->allowed, "denied",
+			 (json_int_t)l->denied, "blocked", list);
+}
+
 void outcome_say(const struct run_outcome *o)
 {
 	bool quiet = o->args->on[RUN_QUIET];
@@ -182,6 +215,7 @@ void outcome_say(const struct run_outcome *o)
 	if ((o->args->outs.n > 0 || o->args->one[RUN_OUT_PATCH] != NULL) &&
 	    (o->timed_out || o->lost || o->launch->stopped_by != 0))
 		say("nothing was copied out: the sandbox ended before its command did");
+	say_blocked(o->launch->egress);
 	if (o->launch->end.lost)
 		say("the sandbox's runner died; what it held was removed");
 }
@@ -287,6 +321,7 @@ int outcome_json(const struct run_outcome *o, bool with_output, int fd)
 	if (top == NULL)
 		return -ENOMEM;
 	put_counts(top, o);
+	(void)json_object_set_new(top, "egress", egress_json(o->launch != NULL ? o->launch->egress : NULL));
 	if (with_output && o->launch != NULL) {
 		put_output(top, "stdout", &o->launch->out[0]);
 		put_output(top, "stderr", &o->launch->out[1]);

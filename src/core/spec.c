@@ -55,6 +55,7 @@ void spec_done(struct spec *s)
 	free(s->user);
 	free(s->workdir);
 	free(s->hostname);
+	free(s->egress);
 	strv_done(&s->env);
 	memset(s, 0, sizeof(*s));
 }

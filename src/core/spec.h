@@ -44,6 +44,7 @@ struct spec {
 	enum root_mode root;
 	enum root_caps root_caps;
 	uint32_t require; /* REQ_NEED_* */
+	char *egress;    /* rules of what may leave, a line each (gate/judge.h); NULL = nothing, and no gate */
 };
 
 enum {

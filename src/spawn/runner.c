@@ -2,8 +2,10 @@
 
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "gate/judge.h"
 #include "parse/subid.h"
 #include "spawn/ctl_priv.h"
+#include "spawn/program.h"
 #include "spawn/record.h"
 #include "sys/call.h"
 #include "sys/file.h"
@@ -36,6 +38,7 @@ struct runner {
 	pid_t pid;
 	int ctl_fd, agent_fd;
 	enum runner_state state;
+	struct gate gate;
 	struct runner_end end;
 	bool lost; /* the runner died before its report */
 	bool left; /* runner_finish: the runner ends by itself */
@@ -67,54 +70,6 @@ const char *runner_weaker_text(enum runner_weaker bit)
 		if (weaker_texts[i].bit == (uint32_t)bit)
 			return weaker_texts[i].text;
 	return "unknown";
-}
-
-/* ---- finding brig-init ---- */
-
-static int try_init(const char *path, int *ret_fd, bool *ret_ours, struct err *e)
-{
-	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 0111) == 0)
-		return -ENOENT;
-	if ((st.st_mode & 022) != 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
-		return err_set(
-		    e, ERR_DENIED, EPERM,
-		    "'%s' could be changed by others: it must belong to root or you, mode 0755",
-		    path);
-	*ret_ours = st.st_uid == geteuid() && !ids_host_root();
-	*ret_fd = steal_fd(&fd);
-	return 0;
-}
-
-/* Beside our own program, else where `make install` puts it. */
-static int find_init(char *path, size_t size, int *ret_fd, bool *ret_ours, struct err *e)
-{
-	ssize_t n = readlink("/proc/self/exe", path, size - sizeof("brig-init"));
-	char *slash;
-	int r = -ENOENT;
-
-	if (n > 0) {
-		path[n] = '\0';
-		slash = strrchr(path, '/');
-		if (slash != NULL) {
-			memcpy(slash + 1, "brig-init", sizeof("brig-init"));
-			r = try_init(path, ret_fd, ret_ours, e);
-		}
-	}
-	if (r == -ENOENT) {
-		(void)snprintf(path, size, "%s/brig-init", BRIG_LIBEXECDIR);
-		r = try_init(path, ret_fd, ret_ours, e);
-	}
-	if (r < 0 && e != NULL && e->kind == ERR_NONE)
-		return err_set(
-		    e, ERR_NOT_FOUND, -r,
-		    "brig-init not found beside brig nor in %s: run 'make' or 'make install'",
-		    BRIG_LIBEXECDIR);
-	return r;
 }
 
 /* ---- subordinate ids: only for a user other than the image's default ---- */
@@ -237,9 +192,46 @@ static int start_with(struct runner *r, const struct sandbox_need *base, struct 
 	return sandbox_start(&r->s, &need, e);
 }
 
+/* What may be asked for leads to listeners of the gate's; the plan is built before anything starts. */
+static int plan_net(const struct spec *spec, struct net_plan **ret, struct err *e)
+{
+	_cleanup_free_ struct net_range *ranges = calloc(NET_RANGES_MAX, sizeof(*ranges));
+	_cleanup_free_ struct net_plan *p = malloc(sizeof(*p));
+	struct judge *j = NULL;
+	uint32_t n;
+	int rc;
+
+	if (ranges == NULL || p == NULL)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	rc = judge_new(spec->egress, strlen(spec->egress), &j, e);
+	if (rc < 0)
+		return rc;
+	n = judge_ranges(j, ranges, NET_RANGES_MAX);
+	judge_free(j);
+	if (n > NET_RANGES_MAX || net_plan_gate(p, ranges, n, NULL) < 0)
+		return err_set(e, ERR_LIMITED, E2BIG, "egress: more than %d address ranges",
+			       NET_RANGES_MAX - 1);
+	*ret = steal_ptr(&p);
+	return 0;
+}
+
+/* The sandbox is up and its sockets are ours: hand them to the gate. */
+static int give_gate(struct runner *r, const struct spec *spec, struct err *e)
+{
+	int rc = gate_attach(&r->gate, spec->id, spec->tier, spec->egress, strlen(spec->egress),
+			     &r->s.box.net, e);
+
+	if (rc < 0) {
+		end_here(r);
+		reap_root(r);
+	}
+	return rc;
+}
+
 int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 {
 	const struct tier_ops *tier = tier_by_name(spec->tier);
+	_cleanup_free_ struct net_plan *net = NULL;
 	_cleanup_close_ int init_fd = -1;
 	struct sandbox_need need = {.agent_fd = -1};
 	char init_path[512];
@@ -254,17 +246,27 @@ int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 	if (rc == 0)
 		rc = wanted_subids(spec, &need.sub_uid, &need.sub_gid, e);
 	if (rc == 0)
-		rc = find_init(init_path, sizeof(init_path), &init_fd, &need.init_is_ours, e);
+		rc = program_find("brig-init", init_path, sizeof(init_path), &init_fd,
+				  &need.init_is_ours, e);
+	if (rc == 0 && spec->egress != NULL)
+		rc = plan_net(spec, &net, e);
 	if (rc < 0)
 		return rc;
 	r = calloc(1, sizeof(*r));
 	if (r == NULL)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
 	r->pid = r->ctl_fd = r->agent_fd = -1;
+	gate_init(&r->gate);
 	sandbox_init(&r->s, spec, tier);
 	need.init_fd = init_fd;
 	need.init_path = init_path;
-	rc = start_with(r, &need, e);
+	need.net = net;
+	if (net != NULL)
+		rc = gate_start(&r->gate, e); /* it gets ready meanwhile */
+	if (rc == 0)
+		rc = start_with(r, &need, e);
+	if (rc == 0 && net != NULL)
+		rc = give_gate(r, spec, e);
 	if (rc < 0) {
 		r->state = RUNNER_ENDED;
 		runner_free(r);
@@ -276,6 +278,7 @@ int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 
 int runner_agent_fd(const struct runner *r) { return r->agent_fd; }
 int runner_event_fd(const struct runner *r) { return r->ctl_fd; }
+struct gate *runner_gate(struct runner *r) { return r->gate.ctl_fd >= 0 ? &r->gate : NULL; }
 uint32_t runner_weaker(const struct runner *r) { return r->s.weaker; }
 
 void runner_limits(const struct runner *r, struct runner_limits *ret)
@@ -436,6 +439,7 @@ void runner_leave(struct runner *r)
 {
 	int self_fd = r->left && r->pid <= 0 ? sys_pidfd_open(getpid()) : -1;
 
+	gate_done(&r->gate);
 	if (self_fd < 0 || runner_succeed(&r->s, self_fd) < 0)
 		runner_free(r);
 }
@@ -472,6 +476,7 @@ void runner_free(struct runner *r)
 		return;
 	runner_kill(r);
 	runner_wait(r, &end);
+	gate_done(&r->gate);
 	/* never held, and left in a hurry: one is forked now to remove what is left */
 	if (r->left && runner_hold(r, NULL) < 0)
 		r->left = false;

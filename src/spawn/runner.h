@@ -12,6 +12,7 @@
  */
 #include "base/err.h"
 #include "core/spec.h"
+#include "spawn/gate.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,6 +52,8 @@ int runner_agent_fd(const struct runner *r);
 /* The first exec's cgroup leaf is handed to the agent at start: the first EXEC needs no REQ_FD_LEAF. */
 /* A descriptor that polls readable when runner_handle has something to do. */
 int runner_event_fd(const struct runner *r);
+/* The gate of a sandbox that may reach something; NULL when there is none. The caller listens to it and empties its records. */
+struct gate *runner_gate(struct runner *r);
 
 enum runner_state { RUNNER_STARTING, RUNNER_UP, RUNNER_ENDED };
 /* Take in what the runner reported, without blocking. */

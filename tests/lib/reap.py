@@ -9,6 +9,7 @@ import os
 import signal
 
 PR_SET_CHILD_SUBREAPER = 36
+_spared = set()  # processes of the test itself that stay for all its cases
 _owned = {}  # pid -> Popen: reaped by their own object
 
 
@@ -22,6 +23,10 @@ def owned(popen):
     for pid in [p for p, o in _owned.items() if o.returncode is not None]:
         del _owned[pid]
     _owned[popen.pid] = popen
+
+
+def spare(pid):
+    _spared.add(pid)
 
 
 def stat_of(pid):
@@ -70,7 +75,7 @@ def descendants(tab=None):
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
                 pass
-    return below(me, tab)
+    return [p for p in below(me, tab) if p not in _spared]
 
 
 def kill_descendants():
