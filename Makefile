@@ -7,8 +7,10 @@ O  := build/obj/$(V)
 OUT := $(if $(filter release,$(V)),build,build/$(V))
 
 # Modules linked into each program (folders below src/).
-MODS_brig := base sys wire parse core net tier session receipt image spawn cli
+MODS_brig := base sys wire parse core net gate tier session receipt image spawn cli
 MODS_brig-init := base sys wire parse guest
+MODS_brig-gate := base sys net gate relay
+LIBS_brig-gate := -lcares
 LIBS_brig := -lcyaml -lyaml -ljansson -lsodium
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef \
@@ -85,7 +87,7 @@ objs    = $(patsubst %.c,$(O)/%.o,$(foreach m,$(1),$(shell find src/$(m) -name '
 Q := $(if $(VERBOSE),,@)
 say = @$(if $(VERBOSE),:,printf '  %-5s %s\n' $(1) $(2))
 
-all: $(OUT)/brig $(OUT)/brig-init
+all: $(OUT)/brig $(OUT)/brig-init $(OUT)/brig-gate
 include $(sort $(wildcard mk/*.mk))
 
 build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '*.[ch]')
@@ -127,6 +129,11 @@ $(OUT)/brig-init: $(call prog_objs,brig-init) $(O)/sources
 	$(call say,LINK,$@)
 	$(link_prog)
 	$(Q)! readelf -lW $@ | grep INTERP || [ $(V) != release ] # it must need nothing of the image
+# With glibc, which Debian's archive of c-ares is made for; nobody waits for its start.
+$(OUT)/brig-gate: $(O)/src/bin/brig-gate.o $(call objs,$(MODS_brig-gate)) $(O)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK) $(LNK) $(filter %.o,$^) $(LIBS_brig-gate) -o $@
 $(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o) $(O)/sources
 	@rm -f $@
 	$(call say,AR,$@)

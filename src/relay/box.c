@@ -1,0 +1,209 @@
+#include "relay/priv.h"
+
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "gate/drops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/*
+ * One attached sandbox: its sockets, its rules, its records. Which sandbox a connection belongs to is known
+ * by the listener it came to, never by an address. Nothing is shared between sandboxes.
+ *
+ * Records go into a pipe that somebody else empties. A pipe never blocks us: what finds it full is
+ * counted, and if it would have permitted something, that does not happen.
+ */
+
+enum { RECORD_MAX = 4096 /* a pipe takes so much whole or not at all, see pipe(7) */, SWEEP_MS = 250 };
+
+#define BOX_OF(src, nr) ((struct box *)(void *)((char *)((src) - (nr)) - offsetof(struct box, sock)))
+
+static void tcp4_ready(struct source *s, uint32_t ev)
+{
+	(void)ev;
+	flow_accept(BOX_OF(s, NET_TCP4), s->fd);
+}
+
+static void tcp6_ready(struct source *s, uint32_t ev)
+{
+	(void)ev;
+	flow_accept(BOX_OF(s, NET_TCP6), s->fd);
+}
+
+static void dns_ready(struct source *s, uint32_t ev)
+{
+	(void)ev;
+	names_udp(BOX_OF(s, NET_DNS4));
+}
+
+static const char *transport_of(uint8_t proto)
+{
+	switch (proto) {
+	case IPPROTO_TCP:
+		return "tcp";
+	case IPPROTO_UDP:
+		return "udp";
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		return "icmp";
+	default:
+		return "other";
+	}
+}
+
+static void on_drop(struct box *b, const uint8_t *p, size_t n)
+{
+	struct judge_dest dest = {.named = false};
+	struct judge_record r = {.event = "packet", .dest = &dest};
+	struct drop d;
+
+	if (drop_parse(p, n, &d) < 0)
+		return;
+	dest.port = d.port;
+	dest.orig.v6 = d.v6;
+	memcpy(dest.orig.a, d.dst, sizeof(d.dst));
+	r.transport = transport_of(d.proto);
+	r.reason = d.proto == IPPROTO_TCP ? "raw_ip" : "transport";
+	(void)box_record(b, &r);
+}
+
+static void drops_ready(struct source *s, uint32_t ev)
+{
+	struct box *b = BOX_OF(s, NET_DROPS);
+	static uint8_t msg[16384]; /* of the one thread */
+
+	(void)ev;
+	for (;;) {
+		ssize_t n = recv(s->fd, msg, sizeof(msg), MSG_DONTWAIT);
+		const uint8_t *p = NULL;
+		size_t at = 0, len = 0;
+
+		if (n < 0 && errno == ENOBUFS) { /* more came than fits: some were not reported */
+			b->n.lost_records++;
+			continue;
+		}
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		while (drop_next(msg, (size_t)n, &at, &p, &len) == 1)
+			on_drop(b, p, len);
+	}
+}
+
+static void (*const ready_of[NET_SOCKS])(struct source *s, uint32_t ev) = {
+    [NET_TCP4] = tcp4_ready,
+    [NET_TCP6] = tcp6_ready,
+    [NET_DNS4] = dns_ready,
+    [NET_DROPS] = drops_ready,
+};
+
+int box_open(struct loop *l, const char *id, const char *tier, const char *rules, size_t n,
+	     const char *resolvers, const int fds[NET_SOCKS], int rec_fd, struct box **ret, struct err *e)
+{
+	struct box *b = calloc(1, sizeof(*b));
+	const char *servers;
+	int r;
+
+	if (b == NULL)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	(void)snprintf(b->id, sizeof(b->id), "%s", id);
+	(void)snprintf(b->tier, sizeof(b->tier), "%s", tier);
+	b->loop = l;
+	b->rec_fd = -1;
+	for (int i = 0; i < NET_SOCKS; i++)
+		b->sock[i] = (struct source){.ready = ready_of[i], .fd = -1};
+	r = judge_new(rules, n, &b->judge, e);
+	if (r == 0) {
+		servers = judge_resolvers(b->judge) != NULL ? judge_resolvers(b->judge) : resolvers;
+		r = resolver_new(l, servers, &b->resolver);
+		if (r < 0)
+			(void)err_set(e, ERR_INVALID, -r, "resolvers '%s': %s", servers, strerror(-r));
+	}
+	if (r < 0) {
+		box_free(b);
+		return r;
+	}
+	/* nothing fails from here on without taking the descriptors along */
+	b->rec_fd = rec_fd;
+	b->n.tokens_at_ms = l->now_ms;
+	b->n.tokens_milli = (uint64_t)judge_limits(b->judge)->burst * 1000;
+	for (int i = 0; i < NET_SOCKS; i++) {
+		b->sock[i].fd = fds[i];
+		if (fds[i] >= 0 && r == 0)
+			r = loop_watch(l, &b->sock[i]);
+	}
+	if (r < 0) {
+		(void)err_set(e, ERR_INTERNAL, -r, "watching the sandbox's sockets: %s", strerror(-r));
+		b->rec_fd = -1; /* the caller's still */
+		for (int i = 0; i < NET_SOCKS; i++) {
+			if (b->sock[i].fd >= 0)
+				loop_unwatch(l, &b->sock[i]);
+			b->sock[i].fd = -1;
+		}
+		box_free(b);
+		return r;
+	}
+	*ret = b;
+	return 0;
+}
+
+void box_free(struct box *b)
+{
+	flows_close(b);
+	for (int i = 0; i < NET_SOCKS; i++)
+		loop_drop(&b->sock[i]);
+	resolver_free(b->resolver);
+	judge_free(b->judge);
+	if (b->rec_fd >= 0)
+		(void)close(b->rec_fd);
+	loop_free_later(b->loop, b);
+}
+
+int box_tick(struct box *b, bool again)
+{
+	uint64_t now = b->loop->now_ms;
+	int wait = resolver_wait(b->resolver);
+
+	if (wait >= 0)
+		resolver_tick(b->resolver);
+	if (again || now >= b->sweep_at_ms) {
+		b->sweep_at_ms = now + SWEEP_MS;
+		flow_tick(b);
+		/* events are edges: what was left in a queue is not announced again */
+		for (int i = NET_TCP4; i <= NET_TCP6; i++)
+			if (b->sock[i].fd >= 0)
+				flow_accept(b, b->sock[i].fd);
+		names_udp(b);
+	}
+	if (b->flows == NULL && wait < 0)
+		return -1;
+	return wait >= 0 ? MIN(wait, (int)SWEEP_MS) : SWEEP_MS;
+}
+
+bool box_record(struct box *b, struct judge_record *r)
+{
+	const struct judge_limits *l = judge_limits(b->judge);
+	struct buf line;
+	bool ok;
+
+	buf_init(&line, RECORD_MAX);
+	ok = judge_line(r, b->id, b->tier, b->seq, &line) == 0 &&
+	     write(b->rec_fd, buf_head(&line), line.len) == (ssize_t)line.len;
+	buf_done(&line);
+	b->seq++; /* a gap tells of a lost one */
+	b->n.lost_records += ok ? 0 : 1;
+	if (r->allow)
+		return ok;
+	b->n.denied++;
+	if (l->kill_after != 0 && b->n.denied >= l->kill_after && !b->kill_wanted) {
+		b->kill_wanted = true;
+		b->kill(b, "its rules end a sandbox after so many refused attempts");
+	}
+	return ok;
+}

@@ -1,0 +1,45 @@
+#pragma once
+/*
+ * Bytes between two connected sockets, one direction each. Copied through a shared buffer at first; a
+ * direction that has carried much gets a pipe and is spliced, so that idle connections hold neither
+ * buffer nor pipe. What one side does not take is kept, and the other side is then not read: its sender
+ * is stopped by TCP itself.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	PUMP_TURN_MAX = 1 << 20,   /* bytes one direction may move before others have their turn */
+	PUMP_SPLICE_AFTER = 1 << 18, /* bytes copied before a pipe is worth it */
+};
+
+/* What is known of one socket: cleared by EAGAIN, set by its events. */
+struct pump_side {
+	int fd;
+	bool readable, writable;
+	bool ended; /* end of file was read, or its writer is gone */
+	bool shut;  /* we ended our writing to it */
+};
+
+struct pump {
+	uint8_t *kept; /* bytes read and not yet taken; owned */
+	size_t kept_off, kept_n;
+	int pipe[2];   /* -1 = none */
+	size_t in_pipe;
+	uint64_t total; /* bytes the other side took */
+	uint64_t max;   /* of total, 0 = no limit */
+};
+
+void pump_init(struct pump *p, uint64_t max);
+void pump_done(struct pump *p);
+/* Put bytes in front that were read from the sender before; at most one time, before the first step. 0 or -ENOMEM. */
+int __attribute__((warn_unused_result)) pump_preload(struct pump *p, const void *data, size_t n);
+enum pump_result {
+	PUMP_WAIT,   /* nothing to do until an event */
+	PUMP_MORE,   /* has used its turn up */
+	PUMP_ENDED,  /* end of file passed on */
+	PUMP_BROKEN, /* reset by a side; errno-like in *ret_err */
+	PUMP_FULL,   /* max reached */
+};
+enum pump_result pump_step(struct pump *p, struct pump_side *from, struct pump_side *to, int *ret_err);

@@ -1,0 +1,231 @@
+#include "spawn/gate.h"
+
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "spawn/program.h"
+#include "wire/gate.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * One gate for one `brig run`; the daemon will keep one for all. The program is started while the
+ * sandbox is still to be made, so that it is there when the sandbox is.
+ */
+
+enum { ANSWER_MS = 10000, RECORDS_ROOM = 1 << 20 };
+
+void gate_init(struct gate *g) { *g = (struct gate){.pid = -1, .ctl_fd = -1, .rec_fd = -1}; }
+
+static int spawn_it(int prog_fd, int ctl_far, pid_t *ret)
+{
+	char path[32], name[] = "brig-gate", *argv[] = {name, NULL}, *envp[] = {NULL};
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t at;
+	sigset_t none, all;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", prog_fd);
+	(void)sigemptyset(&none);
+	(void)sigfillset(&all);
+	if (posix_spawn_file_actions_init(&fa) != 0)
+		return -ENOMEM;
+	if (posix_spawnattr_init(&at) != 0) {
+		(void)posix_spawn_file_actions_destroy(&fa);
+		return -ENOMEM;
+	}
+	/* the terminal's signals are for brig; everything but these is closed by execve */
+	r = posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	if (r == 0)
+		r = posix_spawnattr_setsigmask(&at, &none);
+	if (r == 0)
+		r = posix_spawnattr_setsigdefault(&at, &all);
+	for (int fd = 0; r == 0 && fd < 3; fd++)
+		r = posix_spawn_file_actions_addopen(&fa, fd, "/dev/null", O_RDWR, 0);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&fa, ctl_far, GATE_CTL_FD);
+	if (r == 0)
+		r = posix_spawn(ret, path, &fa, &at, argv, envp);
+	(void)posix_spawnattr_destroy(&at);
+	(void)posix_spawn_file_actions_destroy(&fa);
+	return -r;
+}
+
+int gate_start(struct gate *g, struct err *e)
+{
+	_cleanup_close_ int prog_fd = -1, far_fd = -1, high_fd = -1;
+	int ctl[2], r, room = GATE_TEXT_MAX * 2;
+	char path[512];
+	bool ours;
+
+	r = program_find("brig-gate", path, sizeof(path), &prog_fd, &ours, e);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "the gate's socket: %s", strerror(errno));
+	g->ctl_fd = ctl[0];
+	far_fd = ctl[1];
+	(void)setsockopt(g->ctl_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	/* dup2 to the same number would leave it closed by execve */
+	high_fd = fcntl(far_fd, F_DUPFD_CLOEXEC, 16);
+	r = high_fd < 0 ? -errno : spawn_it(prog_fd, high_fd, &g->pid);
+	if (r < 0)
+		return err_set(e, ERR_INTERNAL, -r, "starting brig-gate: %s", strerror(-r));
+	return 0;
+}
+
+/* The host's resolvers, for rules that name none (resolv.conf(5)). */
+static void host_resolvers(struct gate_ask *q)
+{
+	FILE *f = fopen("/etc/resolv.conf", "re");
+	char line[256];
+	uint8_t a[16];
+	size_t n = 0;
+
+	while (f != NULL && n < GATE_RESOLVERS_MAX && fgets(line, sizeof(line), f) != NULL) {
+		char *p = line + strspn(line, " \t");
+
+		if (strncmp(p, "nameserver", 10) != 0 || (p[10] != ' ' && p[10] != '\t'))
+			continue;
+		p += 10 + strspn(p + 10, " \t");
+		p[strcspn(p, " \t\r\n#;%")] = '\0';
+		if (inet_pton(AF_INET, p, a) == 1 || inet_pton(AF_INET6, p, a) == 1)
+			(void)snprintf(q->resolver[n++], sizeof(q->resolver[0]), "%s", p);
+	}
+	if (f != NULL)
+		(void)fclose(f);
+}
+
+static int send_attach(struct gate *g, struct gate_ask *q, const char *rules, size_t n,
+		       const struct net_socks *socks, int rec_fd)
+{
+	union {
+		char space[CMSG_SPACE((NET_SOCKS + 1) * sizeof(int))];
+		struct cmsghdr align;
+	} ctl = {{0}};
+	struct iovec iov[2] = {{.iov_base = q, .iov_len = sizeof(*q)},
+			       {.iov_base = (void *)(uintptr_t)rules, .iov_len = n}}; /* NOLINT(performance-no-int-to-ptr) */
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = &ctl};
+	int fds[NET_SOCKS + 1];
+	size_t k = 0;
+
+	fds[k++] = rec_fd;
+	for (int i = 0; i < NET_SOCKS; i++) {
+		if (socks->fd[i] < 0)
+			continue;
+		q->there |= 1u << i;
+		fds[k++] = socks->fd[i];
+	}
+	ctl.align.cmsg_level = SOL_SOCKET;
+	ctl.align.cmsg_type = SCM_RIGHTS;
+	ctl.align.cmsg_len = (socklen_t)CMSG_LEN(k * sizeof(int));
+	memcpy(CMSG_DATA(&ctl.align), fds, k * sizeof(int));
+	m.msg_controllen = (socklen_t)CMSG_SPACE(k * sizeof(int));
+	return sendmsg(g->ctl_fd, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int await(struct gate *g, struct gate_tell *t)
+{
+	struct pollfd p = {.fd = g->ctl_fd, .events = POLLIN};
+	ssize_t n;
+	int r;
+
+	do
+		r = poll(&p, 1, ANSWER_MS);
+	while (r < 0 && errno == EINTR);
+	if (r <= 0)
+		return r == 0 ? -ETIMEDOUT : -errno;
+	n = recv(g->ctl_fd, t, sizeof(*t), MSG_DONTWAIT);
+	t->why[sizeof(t->why) - 1] = '\0';
+	return n == (ssize_t)sizeof(*t) ? 0 : -EPIPE;
+}
+
+int gate_attach(struct gate *g, const char *sandbox, const char *tier, const char *rules, size_t n,
+		struct net_socks *socks, struct err *e)
+{
+	struct gate_ask q = {.kind = GATE_ATTACH, .text_n = (uint32_t)n};
+	struct gate_tell t = {.kind = 0};
+	_cleanup_close_ int far_fd = -1;
+	int rec[2], r;
+
+	if (n > GATE_TEXT_MAX)
+		r = -E2BIG;
+	else
+		r = pipe2(rec, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
+	if (r == 0) {
+		g->rec_fd = rec[0];
+		far_fd = rec[1];
+		(void)fcntl(far_fd, F_SETPIPE_SZ, RECORDS_ROOM);
+		(void)snprintf(g->sandbox, sizeof(g->sandbox), "%s", sandbox);
+		(void)snprintf(q.sandbox, sizeof(q.sandbox), "%s", sandbox);
+		(void)snprintf(q.tier, sizeof(q.tier), "%s", tier);
+		host_resolvers(&q);
+		r = send_attach(g, &q, rules, n, socks, far_fd);
+	}
+	net_socks_close(socks);
+	if (r == 0)
+		r = await(g, &t);
+	if (r < 0)
+		return err_set(e, ERR_INTERNAL, -r, "the gate (brig-gate): %s", strerror(-r));
+	if (t.kind != GATE_ATTACHED)
+		return err_set(e, ERR_UNSUPPORTED, ENOTSUP, "the gate refused: %s", t.why);
+	return 0;
+}
+
+enum gate_heard gate_hear(struct gate *g, char *why, size_t size)
+{
+	struct gate_tell t;
+	ssize_t n = recv(g->ctl_fd, &t, sizeof(t), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return GATE_NOTHING;
+	if (n != (ssize_t)sizeof(t))
+		return GATE_LOST;
+	t.why[sizeof(t.why) - 1] = '\0';
+	(void)snprintf(why, size, "%s", t.why);
+	switch ((enum gate_kind)t.kind) {
+	case GATE_KILL:
+		return GATE_WANTS_KILL;
+	case GATE_DETACHED:
+		return GATE_ENDED;
+	case GATE_ATTACH:
+	case GATE_DETACH:
+	case GATE_ATTACHED:
+	case GATE_REFUSED:
+		break;
+	}
+	return GATE_NOTHING;
+}
+
+void gate_detach(struct gate *g)
+{
+	struct gate_ask q = {.kind = GATE_DETACH};
+
+	(void)snprintf(q.sandbox, sizeof(q.sandbox), "%s", g->sandbox);
+	if (g->ctl_fd >= 0)
+		(void)send(g->ctl_fd, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void gate_done(struct gate *g)
+{
+	if (g->ctl_fd >= 0)
+		(void)close(g->ctl_fd);
+	if (g->rec_fd >= 0)
+		(void)close(g->rec_fd);
+	if (g->pid > 0) {
+		(void)kill(g->pid, SIGKILL); /* it holds nothing that has to be tidied */
+		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	gate_init(g);
+}

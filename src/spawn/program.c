@@ -1,0 +1,59 @@
+#include "spawn/program.h"
+
+#include "base/cleanup.h"
+#include "sys/ids.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* brig's other programs are found by place, never by PATH. */
+
+static int try_program(const char *path, int *ret_fd, bool *ret_ours, struct err *e)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 0111) == 0)
+		return -ENOENT;
+	if ((st.st_mode & 022) != 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
+		return err_set(
+		    e, ERR_DENIED, EPERM,
+		    "'%s' could be changed by others: it must belong to root or you, mode 0755",
+		    path);
+	*ret_ours = st.st_uid == geteuid() && !ids_host_root();
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+int program_find(const char *name, char *path, size_t size, int *ret_fd, bool *ret_ours, struct err *e)
+{
+	size_t len = strlen(name) + 1;
+	ssize_t n = readlink("/proc/self/exe", path, size - len);
+	char *slash;
+	int r = -ENOENT;
+
+	if (n > 0) {
+		path[n] = '\0';
+		slash = strrchr(path, '/');
+		if (slash != NULL) {
+			memcpy(slash + 1, name, len);
+			r = try_program(path, ret_fd, ret_ours, e);
+		}
+	}
+	if (r == -ENOENT) {
+		(void)snprintf(path, size, "%s/%s", BRIG_LIBEXECDIR, name);
+		r = try_program(path, ret_fd, ret_ours, e);
+	}
+	if (r < 0 && e != NULL && e->kind == ERR_NONE)
+		return err_set(
+		    e, ERR_NOT_FOUND, -r,
+		    "%s not found beside brig nor in %s: run 'make' or 'make install'", name,
+		    BRIG_LIBEXECDIR);
+	return r;
+}

@@ -1,0 +1,40 @@
+#pragma once
+/*
+ * Control of the gate's process (src/relay): one message per SOCK_SEQPACKET record, from whoever starts
+ * sandboxes. The gate believes its peer, which is the process that started it or the daemon, but checks
+ * sizes all the same. Numbers are never used twice.
+ *
+ * ATTACH carries, as SCM_RIGHTS, the write end of a pipe for decision records, then the sandbox's sockets
+ * (net/net.h) that are there. The rules follow the header as text.
+ */
+#include <stdint.h>
+
+enum gate_kind {
+	GATE_ATTACH = 1, /* sandbox, text: answered by ATTACHED or REFUSED */
+	GATE_DETACH = 2, /* sandbox: close everything of it; answered by DETACHED after the last record */
+	GATE_ATTACHED = 101,
+	GATE_REFUSED = 102,  /* why: the rules or descriptors cannot be served */
+	GATE_DETACHED = 103,
+	GATE_KILL = 104, /* unasked: the rules say that this sandbox must end; why */
+};
+
+enum { GATE_TEXT_MAX = 128 * 1024, GATE_RESOLVERS_MAX = 3, GATE_WHY_MAX = 256, GATE_SOCKS_MAX = 4 };
+
+struct gate_ask {
+	uint32_t kind;
+	uint32_t text_n;  /* ATTACH: bytes of rules after this header */
+	uint32_t there;   /* ATTACH: bit i = socket i of enum net_sock is among the descriptors */
+	uint32_t zero;
+	char sandbox[36]; /* id, NUL-terminated */
+	char tier[16];
+	char resolver[GATE_RESOLVERS_MAX][56]; /* IP addresses to ask names of, when the rules name none */
+};
+
+struct gate_tell {
+	uint32_t kind;
+	uint32_t zero;
+	char sandbox[36];
+	char why[GATE_WHY_MAX];
+};
+
+enum { GATE_CTL_FD = 3 }; /* where the program finds its control socket */
