@@ -42,7 +42,11 @@ def brig_words():
     """{command: its options}, from the program's own help."""
     with open("src/cli/commands.def", encoding="utf-8") as f:
         names = re.findall(r'^COMMAND\(\w+,\s*"([\w-]+)"', f.read(), re.M)
-    return {n: set(re.findall(r"--[a-z][a-z-]*", brig("help", n))) | {"--help"} for n in names}
+    words = {n: set(re.findall(r"--[a-z][a-z-]*", brig("help", n))) | {"--help"} for n in names}
+    with open("src/cli/image_commands.def", encoding="utf-8") as f:
+        for sub in re.findall(r'^IMAGE_COMMAND\(\w+,\s*"([\w-]+)"', f.read(), re.M):
+            words[f"image {sub}"] = set(re.findall(r"--[a-z][a-z-]*", brig("image", sub, "--help")))
+    return words
 
 
 def chunks(path):
@@ -105,13 +109,14 @@ def check_brig(where, text, words):
         if args[0] not in words:
             complain(where, f"brig has no command {args[0]}")
             continue
+        command = " ".join(args[:2]) if " ".join(args[:2]) in words else args[0]
         for arg in args[1:]:
             arg = arg.strip("[]().,:'\"")
             if arg == "--" or (args[0] == "run" and re.fullmatch(r"[a-z][\w./-]*", arg)):
                 break  # the command to run begins: its options are its own
             option = re.match(r"--[a-z][a-z-]*", arg)
-            if option and option.group() not in words[args[0]]:
-                complain(where, f"brig {args[0]} has no option {option.group()}")
+            if option and option.group() not in words[command]:
+                complain(where, f"brig {command} has no option {option.group()}")
 
 
 def main():
