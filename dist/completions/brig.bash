@@ -4,7 +4,7 @@ _brig()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} opts='' words=''
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W 'run check profile gc bench completion version help' -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W 'run check profile receipt gc bench completion version help' -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -30,8 +30,9 @@ _brig()
 		--out-patch) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		--exclude) return ;;
 		--result-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+		--receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		esac
-		opts='--tier --image --profile --root --root-caps --require --timeout --memory --cpus --pids --disk --env --secret-env --workdir --user --interactive --tty --file --out --out-patch --exclude --gitignore --json --result-file --quiet --verbose --help'
+		opts='--tier --image --profile --root --root-caps --require --timeout --memory --cpus --pids --disk --env --secret-env --workdir --user --interactive --tty --file --out --out-patch --exclude --gitignore --json --result-file --receipt --quiet --verbose --help'
 		words='' ;;
 	check)
 		case $prev in
@@ -44,6 +45,12 @@ _brig()
 		esac
 		opts='--json --help'
 		words='check' ;;
+	receipt)
+		case $prev in
+		--key) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+		esac
+		opts='--json --key --help'
+		words='verify key' ;;
 	gc)
 		case $prev in
 		esac
@@ -73,7 +80,7 @@ _brig()
 		case $prev in
 		esac
 		opts='--help'
-		words='run check profile gc bench completion version help' ;;
+		words='run check profile receipt gc bench completion version help' ;;
 	esac
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$opts" -- "$cur")

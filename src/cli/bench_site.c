@@ -220,6 +220,10 @@ static const char *replace(const struct bench_site *s, enum bench_row r, enum be
 		(void)snprintf(o->scratch[1], sizeof(o->scratch[1]), "%s/state-%s", dir, u);
 		return o->scratch[1];
 	}
+	if (strcmp(word, "@receipt") == 0) {
+		(void)snprintf(o->scratch[1], sizeof(o->scratch[1]), "%s/state-%s/receipt", dir, u);
+		return o->scratch[1];
+	}
 	if (strcmp(word, "@n") == 0) {
 		(void)snprintf(o->scratch[2], sizeof(o->scratch[2]), "bench-%d-%u", (int)r, n);
 		return show ? "ID" : o->scratch[2];

@@ -1,5 +1,5 @@
-/* `brig receipt verify FILE` and `brig receipt key`: is a receipt genuine and what does it say, and with
- * which key does this machine sign. */
+/* `brig receipt verify FILE` and `brig receipt key`: is a receipt genuine and what does it say, and
+ * with which key does this machine sign. */
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
@@ -32,7 +32,8 @@ static int show_key(bool json)
 	if (launch_receipt_key(pub, &e) < 0)
 		return say_err(&e);
 	if (json)
-		(void)printf("{\"algorithm\":\"ed25519\",\"public\":\"%s\"}\n", receipt_pub_text(pub, text));
+		(void)printf("{\"algorithm\":\"ed25519\",\"public\":\"%s\"}\n",
+			     receipt_pub_text(pub, text));
 	else
 		(void)printf("%s\n", receipt_pub_text(pub, text));
 	return finish();
@@ -49,7 +50,9 @@ static void print_text(const struct receipt_facts *f)
 	(void)printf("genuine: signed by %s\n", receipt_pub_text(f->pub, key));
 	(void)printf("sandbox  %s, tier %s, %s\n", f->id, f->tier, when);
 	(void)printf("image    %s%s%s\n", f->image, f->digest[0] != '\0' ? " " : "", f->digest);
-	(void)printf("walls    %s\n", f->enforced ? "as asked for" : "NOT as asked for: the command was not started");
+	(void)printf("walls    %s\n", f->enforced
+					  ? "as asked for"
+					  : "NOT as asked for: the command was not started");
 	for (uint32_t i = 0; i < f->differences; i++)
 		(void)printf("differs  %s\n", f->diff[i]);
 	for (uint32_t i = 0; i < f->gaps; i++)
@@ -61,8 +64,9 @@ static void print_json(const struct receipt_facts *f, const uint8_t *p)
 {
 	char key[RECEIPT_HEX];
 
-	(void)printf("{\"genuine\":true,\"enforced\":%s,\"key\":\"%s\",\"receipt\":%.*s}\n", f->enforced ? "true" : "false",
-		     receipt_pub_text(f->pub, key), (int)f->payload_len, (const char *)p + f->payload_at);
+	(void)printf("{\"genuine\":true,\"enforced\":%s,\"key\":\"%s\",\"receipt\":%.*s}\n",
+		     f->enforced ? "true" : "false", receipt_pub_text(f->pub, key),
+		     (int)f->payload_len, (const char *)p + f->payload_at);
 }
 
 static int refuse(const char *file, const struct err *e, bool json)
@@ -117,7 +121,8 @@ static int receipt_run(int argc, char **argv)
 	if (argc < 2)
 		r = err_set(&e, ERR_INVALID, EINVAL, "'verify FILE' or 'key' is needed");
 	else if (!is_key && strcmp(argv[1], "verify") != 0)
-		r = err_set(&e, ERR_INVALID, EINVAL, "unknown word %s: it takes 'verify' and 'key'", quote(argv[1], q));
+		r = err_set(&e, ERR_INVALID, EINVAL, "unknown word %s: it takes 'verify' and 'key'",
+			    quote(argv[1], q));
 	while (r == 0 && (r = opt_next(&p, &o, &value, &e)) > 0) {
 		json = json || o->id == O_JSON;
 		if (o->id == O_KEY)
@@ -137,10 +142,11 @@ const struct command_impl command_receipt = {
     .run = receipt_run,
     .opts = opts,
     .nopts = ARRAY_LEN(opts),
-    .notes = "verify: exit 0 when FILE is genuine and says the walls stood as asked for, 1 when not\n"
-	     "(the reason is on stderr), 125 on wrong usage. It works offline.\n"
-	     "key: prints this machine's public key, which 'verify --key' takes on another one.\n\n"
-	     "  brig run --receipt r.txt -- make\n"
-	     "  brig receipt verify r.txt\n",
+    .notes =
+	"verify: exit 0 when FILE is genuine and says the walls stood as asked for, 1 when not\n"
+	"(the reason is on stderr), 125 on wrong usage. It works offline.\n"
+	"key: prints this machine's public key, which 'verify --key' takes on another one.\n\n"
+	"  brig run --receipt r.txt -- make\n"
+	"  brig receipt verify r.txt\n",
     .words = "verify key",
 };

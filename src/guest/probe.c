@@ -10,15 +10,17 @@
 #include <sys/wait.h>
 
 /*
- * PROBE in PID 1. It comes before every other request, so no process but ours exists and PID 1 may do it
- * in one go: start the measured process (launch_first), which like a first command borrows PID 1's memory and
- * leaves its findings there, reap it, measure PID 1, answer. Should the process fail on its way, as a command
- * would for the same user, the request fails with the same words, and with it the start.
+ * PROBE in PID 1. It comes before every other request, so no process but ours exists and PID 1 may
+ * do it in one go: start the measured process (launch_first), which like a first command borrows
+ * PID 1's memory and leaves its findings there, reap it, measure PID 1, answer. Should the process
+ * fail on its way, as a command would for the same user, the request fails with the same words, and
+ * with it the start.
  */
 
 static void measure_command(void *to) { probe_command((struct probe_command *)to); }
 
-static int measure(struct agent *a, struct job *j, const struct ask *q, int outside_fd, struct probe *p)
+static int measure(struct agent *a, struct job *j, const struct ask *q, int outside_fd,
+		   struct probe *p)
 {
 	_cleanup_close_ int status = -1, status_far = -1;
 	struct child c = {.ask = q,

@@ -10,14 +10,15 @@
 #include <unistd.h>
 
 /*
- * What is the same for every process of the sandbox, as PID 1 reads it: id maps, interfaces, kernel, mounts
- * (proc(5), proc_pid_mountinfo(5)). Names in mountinfo are partly an image's, so they are cut to their room and
- * kept to plain characters.
+ * What is the same for every process of the sandbox, as PID 1 reads it: id maps, interfaces,
+ * kernel, mounts (proc(5), proc_pid_mountinfo(5)). Names in mountinfo are partly an image's, so
+ * they are cut to their room and kept to plain characters.
  */
 
 enum { MOUNTS_TEXT = 32 * 1024 };
 
-/* Copy the next word of *at, which ends at a space or `stop`; what is no plain character becomes '_'. */
+/* Copy the next word of *at, which ends at a space or `stop`; what is no plain character becomes
+ * '_'. */
 static void take_word(const char **at, char *dst, size_t size)
 {
 	size_t n = strcspn(*at, " \n"), m = MIN(n, size - 1);
@@ -67,8 +68,10 @@ static void take_mount(const char *line, struct probe_mount *m)
 	take_word(&at, m->root, sizeof(m->root));
 	take_word(&at, m->at, sizeof(m->at));
 	opts = at;
-	m->flags = (has_option(opts, "ro") ? PROBE_RDONLY : 0u) | (has_option(opts, "nosuid") ? PROBE_NOSUID : 0u) |
-		   (has_option(opts, "nodev") ? PROBE_NODEV : 0u) | (has_option(opts, "noexec") ? PROBE_NOEXEC : 0u);
+	m->flags = (has_option(opts, "ro") ? PROBE_RDONLY : 0u) |
+		   (has_option(opts, "nosuid") ? PROBE_NOSUID : 0u) |
+		   (has_option(opts, "nodev") ? PROBE_NODEV : 0u) |
+		   (has_option(opts, "noexec") ? PROBE_NOEXEC : 0u);
 	dash = strstr(opts, " - ");
 	if (dash == NULL)
 		return;
@@ -131,10 +134,7 @@ static void interfaces(struct probe *p)
 	}
 }
 
-static void plain(char *dst, size_t size, const char *src)
-{
-	take_word(&src, dst, size);
-}
+static void plain(char *dst, size_t size, const char *src) { take_word(&src, dst, size); }
 
 void probe_sandbox(struct probe *p)
 {
@@ -143,8 +143,8 @@ void probe_sandbox(struct probe *p)
 
 	p->uid_maps = map("/proc/self/uid_map", p->uid_map);
 	p->gid_maps = map("/proc/self/gid_map", p->gid_map);
-	p->setgroups_denied =
-	    probe_read("/proc/self/setgroups", word, sizeof(word)) > 0 && strncmp(word, "deny", 4) == 0;
+	p->setgroups_denied = probe_read("/proc/self/setgroups", word, sizeof(word)) > 0 &&
+			      strncmp(word, "deny", 4) == 0;
 	interfaces(p);
 	if (uname(&u) == 0) {
 		plain(p->release, sizeof(p->release), u.release);

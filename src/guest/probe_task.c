@@ -14,9 +14,9 @@
 #include <sys/syscall.h>
 
 /*
- * One process as the kernel sees it. Identity, capabilities and filter are what /proc/self/status says; the
- * system calls of probe_calls.def are really made, with arguments that do nothing should they be let
- * through. Fed by the kernel only.
+ * One process as the kernel sees it. Identity, capabilities and filter are what /proc/self/status
+ * says; the system calls of probe_calls.def are really made, with arguments that do nothing should
+ * they be let through. Fed by the kernel only.
  */
 
 size_t probe_read(const char *path, char *dst, size_t size)
@@ -66,7 +66,8 @@ static uint32_t words(const char *text)
 
 static void from_status(struct probe_task *t)
 {
-	static const char *const caps[PROBE_CAPS] = {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"};
+	static const char *const caps[PROBE_CAPS] = {"CapInh", "CapPrm", "CapEff", "CapBnd",
+						     "CapAmb"};
 	char s[4096];
 
 	(void)probe_read("/proc/self/status", s, sizeof(s));

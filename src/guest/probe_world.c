@@ -17,10 +17,10 @@
 #include <sys/sysmacros.h>
 
 /*
- * What a command finds around it: /proc, limits, descriptors, the network. Runs in a process that went through
- * every step of a command's start but execve(2). Nothing is written anywhere, and nothing could leave
- * the machine should the network be open: the addresses are those kept for documentation, not routed on the
- * internet.
+ * What a command finds around it: /proc, limits, descriptors, the network. Runs in a process that
+ * went through every step of a command's start but execve(2). Nothing is written anywhere, and
+ * nothing could leave the machine should the network be open: the addresses are those kept for
+ * documentation, not routed on the internet.
  */
 
 static uint8_t covered(const char *path)
@@ -49,7 +49,8 @@ static uint32_t count_numbers(const char *path, bool (*counts)(int))
 	uint32_t n = 0;
 
 	while (d != NULL && (e = readdir(d)) != NULL)
-		n += isdigit((unsigned char)e->d_name[0]) && counts((int)strtol(e->d_name, NULL, 10));
+		n += isdigit((unsigned char)e->d_name[0]) &&
+		     counts((int)strtol(e->d_name, NULL, 10));
 	if (d != NULL)
 		(void)closedir(d);
 	return n;

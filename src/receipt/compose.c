@@ -12,14 +12,14 @@
 #include <string.h>
 
 /*
- * The payload: one line of JSON, keys sorted, no spaces, so that the same content has the same bytes: those that
- * jansson writes with JSON_COMPACT and JSON_SORT_KEYS, which verify.c insists on. It is written here by
- * hand, in that order, because building and sorting some five hundred objects took longer than
- * measuring what is in them.
+ * The payload: one line of JSON, keys sorted, no spaces, so that the same content has the same
+ * bytes: those that jansson writes with JSON_COMPACT and JSON_SORT_KEYS, which verify.c insists on.
+ * It is written here by hand, in that order, because building and sorting some five hundred objects
+ * took longer than measuring what is in them.
  *
- * Texts of the report are printable and free of what JSON escapes (wire/probe.h); those of the settings are the
- * caller's, and one that is no UTF-8 is shown quoted. Values of environment variables stay out: they may
- * be confidential.
+ * Texts of the report are printable and free of what JSON escapes (wire/probe.h); those of the
+ * settings are the caller's, and one that is no UTF-8 is shown quoted. Values of environment
+ * variables stay out: they may be confidential.
  */
 
 struct text {
@@ -108,13 +108,22 @@ static void out_object(struct text *t, const char *const *names, uint8_t n,
 	out(t, "}");
 }
 
-static void put_call(struct text *t, const void *of, uint8_t i) { out(t, "%u", ((const struct probe_task *)of)->call[i]); }
+static void put_call(struct text *t, const void *of, uint8_t i)
+{
+	out(t, "%u", ((const struct probe_task *)of)->call[i]);
+}
 static void put_cap(struct text *t, const void *of, uint8_t i)
 {
 	out(t, "\"%#" PRIx64 "\"", ((const struct probe_task *)of)->caps[i]);
 }
-static void put_ns(struct text *t, const void *of, uint8_t i) { out_number(t, ((const struct probe_task *)of)->ns[i]); }
-static void put_reach(struct text *t, const void *of, uint8_t i) { out(t, "%u", ((const struct probe_command *)of)->reach[i]); }
+static void put_ns(struct text *t, const void *of, uint8_t i)
+{
+	out_number(t, ((const struct probe_task *)of)->ns[i]);
+}
+static void put_reach(struct text *t, const void *of, uint8_t i)
+{
+	out(t, "%u", ((const struct probe_command *)of)->reach[i]);
+}
 
 static void put_path(struct text *t, const void *of, uint8_t i)
 {
@@ -153,7 +162,8 @@ static void asked(struct text *t, const struct spec *s)
 	}
 	out(t, "],\"hostname\":");
 	out_text(t, s->hostname);
-	out(t, ",\"inodes\":%" PRIu64 ",\"memory\":%" PRIu64 ",\"pids\":%u,\"require\":[", s->inodes, s->memory, s->pids);
+	out(t, ",\"inodes\":%" PRIu64 ",\"memory\":%" PRIu64 ",\"pids\":%u,\"require\":[",
+	    s->inodes, s->memory, s->pids);
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
 		if ((s->require & words[i].bit) == 0)
 			continue;
@@ -161,8 +171,8 @@ static void asked(struct text *t, const struct spec *s)
 		comma = ",";
 	}
 	out(t, "],\"root\":\"%s\",\"root_caps\":\"%s\",\"timeout_ms\":%" PRIu64 ",\"user\":",
-	    s->root == ROOT_OVERLAY ? "overlay" : "readonly", s->root_caps == ROOT_CAPS_FILES ? "files" : "none",
-	    s->timeout_ms);
+	    s->root == ROOT_OVERLAY ? "overlay" : "readonly",
+	    s->root_caps == ROOT_CAPS_FILES ? "files" : "none", s->timeout_ms);
 	out_text(t, s->user);
 	out(t, ",\"workdir\":");
 	out_text(t, s->workdir);
@@ -180,26 +190,32 @@ static void command(struct text *t, char *const *argv)
 	for (; argv[n] != NULL; n++) /* with the NUL of each */
 		(void)crypto_hash_sha256_update(&st, (const uint8_t *)argv[n], strlen(argv[n]) + 1);
 	(void)crypto_hash_sha256_final(&st, sum);
-	out(t, "\"command\":{\"sha256\":\"%s\",\"words\":%d}", sodium_bin2hex(hex, sizeof(hex), sum, sizeof(sum)), n);
+	out(t, "\"command\":{\"sha256\":\"%s\",\"words\":%d}",
+	    sodium_bin2hex(hex, sizeof(hex), sum, sizeof(sum)), n);
 }
 
 static void task(struct text *t, const struct probe_task *p, bool outside_tried)
 {
-	static const char *const sets[PROBE_CAPS] = {"inheritable", "permitted", "effective", "bounding", "ambient"};
+	static const char *const sets[PROBE_CAPS] = {"inheritable", "permitted", "effective",
+						     "bounding", "ambient"};
 
 	out(t, "{\"calls\":");
 	out_object(t, probe_call_names, PROBE_CALLS, put_call, p);
 	out(t, ",\"capabilities\":");
 	out_object(t, sets, PROBE_CAPS, put_cap, p);
-	out(t, ",\"gid\":[%u,%u,%u],\"groups\":%u,\"namespaces\":", p->gid[0], p->gid[1], p->gid[2], p->groups);
+	out(t, ",\"gid\":[%u,%u,%u],\"groups\":%u,\"namespaces\":", p->gid[0], p->gid[1], p->gid[2],
+	    p->groups);
 	out_object(t, probe_ns_names, PROBE_NSS, put_ns, p);
 	out(t, ",\"no_new_privs\":%s,\"outside_file\":", p->no_new_privs == 1 ? "true" : "false");
 	if (outside_tried)
 		out(t, "%u", p->outside);
 	else
 		out(t, "null");
-	out(t, ",\"pid\":%u,\"seccomp_filters\":%u,\"seccomp_mode\":%u,\"securebits\":\"%#x\",\"uid\":[%u,%u,%u]}", p->pid,
-	    p->seccomp_filters, p->seccomp_mode, p->securebits, p->uid[0], p->uid[1], p->uid[2]);
+	out(t,
+	    ",\"pid\":%u,\"seccomp_filters\":%u,\"seccomp_mode\":%u,\"securebits\":\"%#x\",\"uid\":"
+	    "[%u,%u,%u]}",
+	    p->pid, p->seccomp_filters, p->seccomp_mode, p->securebits, p->uid[0], p->uid[1],
+	    p->uid[2]);
 }
 
 static void map(struct text *t, const char *name, const struct probe_map *m, uint32_t n)
@@ -218,8 +234,10 @@ static void mounts(struct text *t, const struct probe *p)
 		const struct probe_mount *m = &p->mount[i];
 
 		out(t, "%s\"%s %s %s%s%s%s%s part %s\"", i == 0 ? "" : ",", m->at, m->type,
-		    (m->flags & PROBE_RDONLY) != 0 ? "ro" : "rw", (m->flags & PROBE_NOSUID) != 0 ? ",nosuid" : "",
-		    (m->flags & PROBE_NODEV) != 0 ? ",nodev" : "", (m->flags & PROBE_NOEXEC) != 0 ? ",noexec" : "",
+		    (m->flags & PROBE_RDONLY) != 0 ? "ro" : "rw",
+		    (m->flags & PROBE_NOSUID) != 0 ? ",nosuid" : "",
+		    (m->flags & PROBE_NODEV) != 0 ? ",nodev" : "",
+		    (m->flags & PROBE_NOEXEC) != 0 ? ",noexec" : "",
 		    (m->flags & PROBE_HIDEPID) != 0 ? ",hidepid" : "", m->root);
 	}
 	out(t, "]");
@@ -244,8 +262,10 @@ static void measured(struct text *t, const struct receipt_host *h, const struct 
 	task(t, &c->task, h->outside_tried);
 	out(t, ",\"descriptors_above_2\":%u,", c->fds);
 	map(t, "gid_map", p->gid_map, p->gid_maps);
-	out(t, ",\"kernel\":{\"landlock_abi\":%u,\"machine\":\"%s\",\"node\":\"%s\",\"release\":\"%s\"},", p->landlock_abi,
-	    p->machine, p->node, p->release);
+	out(t,
+	    ",\"kernel\":{\"landlock_abi\":%u,\"machine\":\"%s\",\"node\":\"%s\",\"release\":\"%"
+	    "s\"},",
+	    p->landlock_abi, p->machine, p->node, p->release);
 	mounts(t, p);
 	out(t, ",\"network\":{\"errno\":");
 	out_object(t, probe_reach_names, PROBE_REACHES, put_reach, c);
@@ -293,8 +313,8 @@ static void gaps(struct text *t, const struct receipt_host *h)
 	out(t, "]");
 }
 
-char *receipt_compose(const struct receipt_host *h, const struct probe *p, const struct receipt_diffs *d,
-		      const uint8_t pub[RECEIPT_PUB])
+char *receipt_compose(const struct receipt_host *h, const struct probe *p,
+		      const struct receipt_diffs *d, const uint8_t pub[RECEIPT_PUB])
 {
 	const struct spec *s = h->spec;
 	char key[RECEIPT_HEX], *ret;

@@ -11,9 +11,10 @@
  *      brig-receipt 1 KEY SIGNATURE\n
  *      {payload}\n
  *
- * KEY and SIGNATURE in lower-case hex; one space, nothing before, between or after. The signature is over
- * the prefix below and the payload's bytes, without its line end, so a signature of this key made for
- * something else never fits. Every byte of the file has one possible value: no other spelling verifies.
+ * KEY and SIGNATURE in lower-case hex; one space, nothing before, between or after. The signature
+ * is over the prefix below and the payload's bytes, without its line end, so a signature of this
+ * key made for something else never fits. Every byte of the file has one possible value: no other
+ * spelling verifies.
  *
  * Fed by files of anybody's.
  */
@@ -52,7 +53,8 @@ int receipt_seal(const char *payload, const struct receipt_key *k, struct buf *o
 		return -ENOMEM;
 	if (crypto_sign_detached(sig, NULL, m, sizeof(domain) + n, k->secret) != 0)
 		return -EIO;
-	(void)snprintf(line, sizeof(line), "%s%s%s %s\n", magic, version, receipt_pub_text(k->pub, pub),
+	(void)snprintf(line, sizeof(line), "%s%s%s %s\n", magic, version,
+		       receipt_pub_text(k->pub, pub),
 		       sodium_bin2hex(hex, sizeof(hex), sig, sizeof(sig)));
 	r = buf_put(out, line, LINE_LEN);
 	if (r == 0)
@@ -73,7 +75,8 @@ int receipt_split(const void *p, size_t n, struct receipt_parts *ret, struct err
 	const char *s = p;
 
 	if (n > RECEIPT_MAX)
-		return err_set(e, ERR_INVALID, EBADMSG, "larger than any receipt (%d bytes)", RECEIPT_MAX);
+		return err_set(e, ERR_INVALID, EBADMSG, "larger than any receipt (%d bytes)",
+			       RECEIPT_MAX);
 	if (n < sizeof(magic) - 1 || memcmp(s, magic, sizeof(magic) - 1) != 0)
 		return err_set(e, ERR_INVALID, EBADMSG, "not a receipt");
 	if (n < KEY_AT)

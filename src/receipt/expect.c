@@ -17,13 +17,22 @@
  */
 
 /* capabilities(7), securebits */
-enum { CHOWN = 1 << 0, DAC_OVERRIDE = 1 << 1, FOWNER = 1 << 3, FSETID = 1 << 4, KILL = 1 << 5, SETGID = 1 << 6, SETUID = 1 << 7 };
+enum {
+	CHOWN = 1 << 0,
+	DAC_OVERRIDE = 1 << 1,
+	FOWNER = 1 << 3,
+	FSETID = 1 << 4,
+	KILL = 1 << 5,
+	SETGID = 1 << 6,
+	SETUID = 1 << 7
+};
 enum { SECURE_BITS = 0xeb }; /* NOROOT and NO_CAP_AMBIENT_RAISE, and all four locks */
 enum { MODE_FILTER = 2, OWN_IDS = 65536, OWN_IDS_FIRST = 0x70000000 };
 
-static void differ(struct receipt_diffs *to, const char *wall, const char *asked, const char *found, ...)
-    __attribute__((format(printf, 4, 5)));
-static void differ(struct receipt_diffs *to, const char *wall, const char *asked, const char *found, ...)
+static void differ(struct receipt_diffs *to, const char *wall, const char *asked, const char *found,
+		   ...) __attribute__((format(printf, 4, 5)));
+static void differ(struct receipt_diffs *to, const char *wall, const char *asked, const char *found,
+		   ...)
 {
 	struct receipt_diff *d = &to->d[to->n];
 	va_list ap;
@@ -37,9 +46,11 @@ static void differ(struct receipt_diffs *to, const char *wall, const char *asked
 	va_end(ap);
 }
 
-static void check_caps(const struct probe_task *t, const char *who, uint64_t may, struct receipt_diffs *to)
+static void check_caps(const struct probe_task *t, const char *who, uint64_t may,
+		       struct receipt_diffs *to)
 {
-	static const char *const sets[PROBE_CAPS] = {"inheritable", "permitted", "effective", "bounding", "ambient"};
+	static const char *const sets[PROBE_CAPS] = {"inheritable", "permitted", "effective",
+						     "bounding", "ambient"};
 	char wall[64], asked[RECEIPT_TEXT];
 
 	for (int i = 0; i < PROBE_CAPS; i++) {
@@ -55,8 +66,8 @@ static void check_caps(const struct probe_task *t, const char *who, uint64_t may
 		differ(to, wall, "0xeb, locked", "%#x", t->securebits);
 }
 
-static void check_task(const struct receipt_host *h, const struct probe_task *t, const char *who, uint64_t caps,
-		       struct receipt_diffs *to)
+static void check_task(const struct receipt_host *h, const struct probe_task *t, const char *who,
+		       uint64_t caps, struct receipt_diffs *to)
 {
 	char wall[64];
 
@@ -75,7 +86,8 @@ static void check_task(const struct receipt_host *h, const struct probe_task *t,
 	for (int i = 0; i < PROBE_CALLS; i++) {
 		(void)snprintf(wall, sizeof(wall), "%s by %s", probe_call_names[i], who);
 		if (t->call[i] != probe_call_wants[i])
-			differ(to, wall, probe_call_wants[i] == EPERM ? "refused, EPERM" : "refused, ENOSYS",
+			differ(to, wall,
+			       probe_call_wants[i] == EPERM ? "refused, EPERM" : "refused, ENOSYS",
 			       t->call[i] == 0 ? "let through" : "errno %u", t->call[i]);
 	}
 	(void)snprintf(wall, sizeof(wall), "Landlock of %s", who);
@@ -92,8 +104,9 @@ static void check_ids(const struct receipt_host *h, const struct probe *p, struc
 
 	for (int i = 1; i < 3; i++)
 		if (c->uid[i] != c->uid[0] || c->gid[i] != c->gid[0])
-			differ(to, "ids of the command", "real, effective and saved alike", "uid %u %u %u, gid %u %u %u",
-			       c->uid[0], c->uid[1], c->uid[2], c->gid[0], c->gid[1], c->gid[2]);
+			differ(to, "ids of the command", "real, effective and saved alike",
+			       "uid %u %u %u, gid %u %u %u", c->uid[0], c->uid[1], c->uid[2],
+			       c->gid[0], c->gid[1], c->gid[2]);
 	if (user == NULL || user[0] < '0' || user[0] > '9')
 		return;
 	want = (uint32_t)strtoul(user, NULL, 10);
@@ -102,16 +115,17 @@ static void check_ids(const struct receipt_host *h, const struct probe *p, struc
 }
 
 /* Which host ids exist inside (user_namespaces(7)). */
-static void check_map(const struct receipt_host *h, const struct probe_map *m, uint32_t n, const char *what,
-		      struct receipt_diffs *to)
+static void check_map(const struct receipt_host *h, const struct probe_map *m, uint32_t n,
+		      const char *what, struct receipt_diffs *to)
 {
 	if (n == 0) {
 		differ(to, what, "one", "none");
 		return;
 	}
-	if (h->own_ids && (n != 1 || m[0].inside != 0 || m[0].count != OWN_IDS || m[0].outside < OWN_IDS_FIRST))
-		differ(to, what, "65536 ids of the sandbox's own", "%u ids from %u on, in %u ranges", m[0].count,
-		       m[0].outside, n);
+	if (h->own_ids &&
+	    (n != 1 || m[0].inside != 0 || m[0].count != OWN_IDS || m[0].outside < OWN_IDS_FIRST))
+		differ(to, what, "65536 ids of the sandbox's own",
+		       "%u ids from %u on, in %u ranges", m[0].count, m[0].outside, n);
 	for (uint32_t i = 0; i < n; i++)
 		if (m[i].outside == 0 && h->euid != 0)
 			differ(to, what, "not the host's root", "it is id %u inside", m[i].inside);
@@ -130,7 +144,8 @@ static bool may_write(const struct receipt_host *h, const struct probe_mount *m)
 		if (begins(m->at, at[i]) && (m->at[n] == '\0' || m->at[n] == '/'))
 			return true;
 	}
-	/* homes are the sandbox's own folders, on the file system of its root; an image's never are */
+	/* homes are the sandbox's own folders, on the file system of its root; an image's never are
+	 */
 	return h->spec->root == ROOT_OVERLAY || strcmp(m->type, "tmpfs") == 0;
 }
 
@@ -139,7 +154,8 @@ static bool is_device(const struct probe_mount *m)
 	return begins(m->at, "/dev/") || begins(m->at, "/proc/");
 }
 
-static void check_mounts(const struct receipt_host *h, const struct probe *p, struct receipt_diffs *to)
+static void check_mounts(const struct receipt_host *h, const struct probe *p,
+			 struct receipt_diffs *to)
 {
 	bool root = false;
 
@@ -152,7 +168,8 @@ static void check_mounts(const struct receipt_host *h, const struct probe *p, st
 				differ(to, "root file system", "read-only", "writable");
 		}
 		if (!may_write(h, m) && (m->flags & PROBE_RDONLY) == 0)
-			differ(to, "mount", "read-only", "%.80s (%.20s) is writable", m->at, m->type);
+			differ(to, "mount", "read-only", "%.80s (%.20s) is writable", m->at,
+			       m->type);
 		if ((m->flags & PROBE_NOSUID) == 0 && !is_device(m))
 			differ(to, "mount", "nosuid", "%.80s is not", m->at);
 		if ((m->flags & PROBE_NODEV) == 0 && !is_device(m))
@@ -191,14 +208,16 @@ static void check_net(const struct probe *p, struct receipt_diffs *to)
 
 		/* a kernel without IPv6 has no such socket either */
 		if (r != ENETUNREACH && r != EAFNOSUPPORT)
-			differ(to, probe_reach_names[i], "unreachable", r == 0 ? "on its way" : "errno %u", r);
+			differ(to, probe_reach_names[i], "unreachable",
+			       r == 0 ? "on its way" : "errno %u", r);
 	}
 	for (uint32_t i = 0; i < p->ifs; i++)
 		if (strcmp(p->if_name[i], "lo") != 0)
 			differ(to, "network interfaces", "lo", "%s", p->if_name[i]);
 }
 
-static void check_limit(const char *what, uint64_t asked, const struct receipt_limit *l, struct receipt_diffs *to)
+static void check_limit(const char *what, uint64_t asked, const struct receipt_limit *l,
+			struct receipt_diffs *to)
 {
 	char text[RECEIPT_TEXT];
 
@@ -211,7 +230,8 @@ static void check_limit(const char *what, uint64_t asked, const struct receipt_l
 		differ(to, what, text, "%" PRIu64, l->value);
 }
 
-static void check_limits(const struct receipt_host *h, const struct probe_command *c, struct receipt_diffs *to)
+static void check_limits(const struct receipt_host *h, const struct probe_command *c,
+			 struct receipt_diffs *to)
 {
 	const uint32_t pids = h->spec->pids;
 	char wall[48], asked[RECEIPT_TEXT];
@@ -231,7 +251,8 @@ static void check_limits(const struct receipt_host *h, const struct probe_comman
 	}
 }
 
-static void check_kernel(const struct receipt_host *h, const struct probe *p, struct receipt_diffs *to)
+static void check_kernel(const struct receipt_host *h, const struct probe *p,
+			 struct receipt_diffs *to)
 {
 	const char *node = h->spec->hostname != NULL ? h->spec->hostname : "brig";
 
@@ -246,16 +267,19 @@ static void check_kernel(const struct receipt_host *h, const struct probe *p, st
 void receipt_compare(const struct receipt_host *h, const struct probe *p, struct receipt_diffs *ret)
 {
 	const bool files = h->spec->root_caps == ROOT_CAPS_FILES;
-	const uint64_t file_caps = files ? CHOWN | DAC_OVERRIDE | FOWNER | FSETID | SETGID | SETUID : 0;
+	const uint64_t file_caps =
+	    files ? CHOWN | DAC_OVERRIDE | FOWNER | FSETID | SETGID | SETUID : 0;
 	const uint64_t init_caps =
 	    CHOWN | KILL | SETGID | SETUID | (files ? DAC_OVERRIDE | FOWNER | FSETID : 0);
 
 	ret->n = 0;
 	check_task(h, &p->init, "PID 1", init_caps, ret);
-	check_task(h, &p->command.task, "the command", p->command.task.uid[0] == 0 ? file_caps : 0, ret);
+	check_task(h, &p->command.task, "the command", p->command.task.uid[0] == 0 ? file_caps : 0,
+		   ret);
 	for (int i = 0; i < PROBE_NSS; i++)
 		if (p->init.ns[i] != p->command.task.ns[i])
-			differ(ret, "namespaces", "one set for all", "PID 1 and the command differ in %s", probe_ns_names[i]);
+			differ(ret, "namespaces", "one set for all",
+			       "PID 1 and the command differ in %s", probe_ns_names[i]);
 	if (p->init.seccomp_filters > p->command.task.seccomp_filters)
 		differ(ret, "seccomp of the command", "what PID 1 has", "%u filters instead of %u",
 		       p->command.task.seccomp_filters, p->init.seccomp_filters);

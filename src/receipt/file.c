@@ -11,9 +11,10 @@
 #include <sys/stat.h>
 
 /*
- * A receipt's file. It is opened under a name beside its own before the sandbox starts, so that a place
- * where nothing can be written is known by then, and renamed when it is whole: whoever looks finds the old file,
- * or the whole new one. What is there must be a plain file or nothing; a link is replaced, not followed.
+ * A receipt's file. It is opened under a name beside its own before the sandbox starts, so that a
+ * place where nothing can be written is known by then, and renamed when it is whole: whoever looks
+ * finds the old file, or the whole new one. What is there must be a plain file or nothing; a link
+ * is replaced, not followed.
  */
 
 int receipt_file_open(const char *path, struct receipt_file *ret, struct err *e)
@@ -24,7 +25,8 @@ int receipt_file_open(const char *path, struct receipt_file *ret, struct err *e)
 
 	*ret = f;
 	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-		return err_set(e, ERR_INVALID, EINVAL, "--receipt %s: it is there and no plain file", quote(path, q));
+		return err_set(e, ERR_INVALID, EINVAL,
+			       "--receipt %s: it is there and no plain file", quote(path, q));
 	f.path = strdup(path);
 	if (f.path == NULL || asprintf(&f.temp, "%s.%d.new", path, (int)getpid()) < 0)
 		f.temp = NULL;
@@ -33,7 +35,8 @@ int receipt_file_open(const char *path, struct receipt_file *ret, struct err *e)
 		if (unlink(f.temp) < 0 && errno != ENOENT)
 			f.fd = -1;
 		else
-			f.fd = open(f.temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+			f.fd = open(f.temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+				    0644);
 	} else {
 		errno = ENOMEM;
 	}
@@ -42,7 +45,8 @@ int receipt_file_open(const char *path, struct receipt_file *ret, struct err *e)
 
 		free(f.path);
 		free(f.temp);
-		return err_set(e, ERR_INVALID, err, "--receipt %s: %s", quote(path, q), strerror(err));
+		return err_set(e, ERR_INVALID, err, "--receipt %s: %s", quote(path, q),
+			       strerror(err));
 	}
 	*ret = f;
 	return 0;
@@ -58,7 +62,8 @@ int receipt_file_write(struct receipt_file *f, const void *p, size_t n, struct e
 	if (r == 0 && rename(f->temp, f->path) < 0)
 		r = -errno;
 	if (r < 0)
-		return err_set(e, ERR_INTERNAL, -r, "--receipt %s: %s", quote(f->path, q), strerror(-r));
+		return err_set(e, ERR_INTERNAL, -r, "--receipt %s: %s", quote(f->path, q),
+			       strerror(-r));
 	free(steal_ptr(&f->temp));
 	return 0;
 }

@@ -1,10 +1,10 @@
 #pragma once
 /*
- * Receipts: what was measured of a sandbox's walls before its command ran, set against what was asked for,
- * and signed with this machine's key. docs/receipt.md has the format.
+ * Receipts: what was measured of a sandbox's walls before its command ran, set against what was
+ * asked for, and signed with this machine's key. docs/receipt.md has the format.
  *
- * Nothing here starts or talks to a sandbox: the caller brings the agent's report (wire/probe.h, decoded)
- * and what only the host knows.
+ * Nothing here starts or talks to a sandbox: the caller brings the agent's report (wire/probe.h,
+ * decoded) and what only the host knows.
  */
 #include "base/buf.h"
 #include "base/err.h"
@@ -17,7 +17,7 @@
 enum {
 	RECEIPT_SCHEMA = 1,
 	RECEIPT_MAX = 256 * 1024, /* bytes of a receipt file; a larger one is refused unread */
-	RECEIPT_PUB = 32,         /* bytes of a public key */
+	RECEIPT_PUB = 32,	  /* bytes of a public key */
 	RECEIPT_SEED = 32,
 	RECEIPT_SIG = 64,
 	RECEIPT_HEX = 2 * RECEIPT_PUB + 1,
@@ -26,12 +26,14 @@ enum {
 	RECEIPT_TEXT = 120,
 };
 
-/* A wall or limit this host does not give, which the caller had to accept: both texts are static. */
+/* A wall or limit this host does not give, which the caller had to accept: both texts are static.
+ */
 struct receipt_gap {
 	const char *wall, *reason;
 };
 
-/* A limit as its cgroup file has it; UINT64_MAX = none is set there, `known` false = there is no file. */
+/* A limit as its cgroup file has it; UINT64_MAX = none is set there, `known` false = there is no
+ * file. */
 struct receipt_limit {
 	bool known;
 	uint64_t value;
@@ -40,20 +42,20 @@ struct receipt_limit {
 /* What the host's side knows. Borrowed. */
 struct receipt_host {
 	const struct spec *spec;
-	const char *digest;       /* of the image, "sha256:..."; NULL = it has none */
-	int64_t time;             /* seconds since the epoch */
-	const char *version;      /* brig's */
+	const char *digest;	       /* of the image, "sha256:..."; NULL = it has none */
+	int64_t time;		       /* seconds since the epoch */
+	const char *version;	       /* brig's */
 	const char *release, *machine; /* uname(2) of the host */
-	uint64_t ns[PROBE_NSS];   /* brig's own namespaces, as struct probe_task's */
-	bool own_ids;             /* the sandbox has a range of host ids of its own (root) */
-	uint32_t euid;            /* the caller's */
-	bool landlock;            /* it should stand */
-	bool outside_tried;       /* a descriptor of the host was passed in to try it */
-	bool pids_by_rlimit;      /* the process limit is RLIMIT_NPROC */
+	uint64_t ns[PROBE_NSS];	       /* brig's own namespaces, as struct probe_task's */
+	bool own_ids;		       /* the sandbox has a range of host ids of its own (root) */
+	uint32_t euid;		       /* the caller's */
+	bool landlock;		       /* it should stand */
+	bool outside_tried;	       /* a descriptor of the host was passed in to try it */
+	bool pids_by_rlimit;	       /* the process limit is RLIMIT_NPROC */
 	struct receipt_limit memory, pids, cpu_milli; /* cgroup files, read by the host */
 	struct receipt_gap gap[RECEIPT_GAPS_MAX];
 	uint32_t gaps;
-	char *const *argv;        /* the command */
+	char *const *argv; /* the command */
 };
 
 /* What is not as it was asked for. Texts are printable. */
@@ -62,19 +64,22 @@ struct receipt_diff {
 };
 struct receipt_diffs {
 	struct receipt_diff d[RECEIPT_DIFFS_MAX]; /* the first ones */
-	uint32_t n;                               /* may be more than there is room for */
+	uint32_t n;				  /* may be more than there is room for */
 };
 
 /* expect.c: compare. Pure. */
-void receipt_compare(const struct receipt_host *h, const struct probe *p, struct receipt_diffs *ret);
+void receipt_compare(const struct receipt_host *h, const struct probe *p,
+		     struct receipt_diffs *ret);
 
 struct receipt_key {
 	uint8_t pub[RECEIPT_PUB];
-	uint8_t secret[RECEIPT_SEED + RECEIPT_PUB]; /* seed and public half, as libsodium has them */
+	uint8_t
+	    secret[RECEIPT_SEED + RECEIPT_PUB]; /* seed and public half, as libsodium has them */
 };
 /*
- * key.c: the machine's key, <folder>/receipt.key: 32 random bytes, 0600, made when it is missing. Two callers
- * at once get the same one. A file of another size, mode or owner, or a link, is refused. The folder must exist.
+ * key.c: the machine's key, <folder>/receipt.key: 32 random bytes, 0600, made when it is missing.
+ * Two callers at once get the same one. A file of another size, mode or owner, or a link, is
+ * refused. The folder must exist.
  */
 int must_check receipt_key_load(const char *folder, struct receipt_key *ret, struct err *e);
 int must_check receipt_key_from_seed(const uint8_t seed[RECEIPT_SEED], struct receipt_key *ret);
@@ -83,9 +88,10 @@ void receipt_key_wipe(struct receipt_key *k);
 int must_check receipt_pub_read(const char *word, uint8_t ret[RECEIPT_PUB], struct err *e);
 const char *receipt_pub_text(const uint8_t pub[RECEIPT_PUB], char dst[RECEIPT_HEX]);
 
-/* compose.c: the payload, JSON in canonical form, owned by the caller (free). NULL = out of memory. */
-char *receipt_compose(const struct receipt_host *h, const struct probe *p, const struct receipt_diffs *d,
-		      const uint8_t pub[RECEIPT_PUB]);
+/* compose.c: the payload, JSON in canonical form, owned by the caller (free). NULL = out of memory.
+ */
+char *receipt_compose(const struct receipt_host *h, const struct probe *p,
+		      const struct receipt_diffs *d, const uint8_t pub[RECEIPT_PUB]);
 /* envelope.c: the whole file appended to out. 0, -ENOMEM, -ENOBUFS. */
 int must_check receipt_seal(const char *payload, const struct receipt_key *k, struct buf *out);
 
@@ -101,12 +107,13 @@ struct receipt_facts {
 	size_t payload_at, payload_len; /* where the JSON lies in the file */
 };
 /*
- * verify.c: is p[0..n) a whole receipt that the owner of `pub` signed? The signature is checked before any of the
- * JSON is read. 0 and *ret; -EBADMSG, -EKEYREJECTED (another key) or -EPROTONOSUPPORT (a newer format)
- * with the reason. A receipt of a start that was refused is genuine too: see `enforced`.
+ * verify.c: is p[0..n) a whole receipt that the owner of `pub` signed? The signature is checked
+ * before any of the JSON is read. 0 and *ret; -EBADMSG, -EKEYREJECTED (another key) or
+ * -EPROTONOSUPPORT (a newer format) with the reason. A receipt of a start that was refused is
+ * genuine too: see `enforced`.
  */
-int must_check receipt_verify(const void *p, size_t n, const uint8_t pub[RECEIPT_PUB], struct receipt_facts *ret,
-			      struct err *e);
+int must_check receipt_verify(const void *p, size_t n, const uint8_t pub[RECEIPT_PUB],
+			      struct receipt_facts *ret, struct err *e);
 
 /* file.c: a new file that takes path's place when it is whole, and is removed when it never is. */
 struct receipt_file {

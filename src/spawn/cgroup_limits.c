@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The limits of a sandbox as its cgroup files have them, read back: what was asked for and what the kernel took
- * need not be one. cgroups(7); cpu time in thousandths of one processor. */
+/* The limits of a sandbox as its cgroup files have them, read back: what was asked for and what the
+ * kernel took need not be one. cgroups(7); cpu time in thousandths of one processor. */
 
 static void take(struct cg_limit *l, uint64_t value)
 {

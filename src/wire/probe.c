@@ -5,9 +5,10 @@
 #include <errno.h>
 
 /*
- * The reader of a probe's report. Fed by the agent, hostile: the size is what its count of mounts makes it, every number is held to
- * what it can be, every text must end inside its room and be printable ASCII without '"' and '\', so that nothing read
- * here needs escaping later; what is unused must be zero, so that one state has one report.
+ * The reader of a probe's report. Fed by the agent, hostile: the size is what its count of mounts
+ * makes it, every number is held to what it can be, every text must end inside its room and be
+ * printable ASCII without '"' and '\', so that nothing read here needs escaping later; what is
+ * unused must be zero, so that one state has one report.
  */
 
 const char *const probe_call_names[] = {
@@ -83,9 +84,10 @@ static bool task_ok(const struct probe_task *t)
 	for (int i = 0; i < PROBE_NSS; i++)
 		if (t->ns[i] > UINT32_MAX)
 			return false;
-	return t->pid > 0 && t->pid <= COUNT_MAX && t->groups <= GROUPS_MAX && t->no_new_privs <= 1 &&
-	       t->seccomp_mode <= 2 && t->seccomp_filters <= FILTERS_MAX && t->securebits <= UINT16_MAX &&
-	       t->outside <= ERRNO_MAX && is_zero(t->pad, sizeof(t->pad)) && t->pad2 == 0;
+	return t->pid > 0 && t->pid <= COUNT_MAX && t->groups <= GROUPS_MAX &&
+	       t->no_new_privs <= 1 && t->seccomp_mode <= 2 && t->seccomp_filters <= FILTERS_MAX &&
+	       t->securebits <= UINT16_MAX && t->outside <= ERRNO_MAX &&
+	       is_zero(t->pad, sizeof(t->pad)) && t->pad2 == 0;
 }
 
 static bool command_ok(const struct probe_command *c)
@@ -99,8 +101,8 @@ static bool command_ok(const struct probe_command *c)
 	for (int i = 0; i < PROBE_REACHES; i++)
 		if (c->reach[i] > ERRNO_MAX)
 			return false;
-	return task_ok(&c->task) && c->pids <= COUNT_MAX && c->sys_open <= ERRNO_MAX && c->pad2 == 0 &&
-	       c->fds <= COUNT_MAX && is_zero(c->pad, sizeof(c->pad));
+	return task_ok(&c->task) && c->pids <= COUNT_MAX && c->sys_open <= ERRNO_MAX &&
+	       c->pad2 == 0 && c->fds <= COUNT_MAX && is_zero(c->pad, sizeof(c->pad));
 }
 
 static bool mounts_ok(const struct probe *p)
@@ -108,8 +110,10 @@ static bool mounts_ok(const struct probe *p)
 	for (uint32_t i = 0; i < p->mounts; i++) {
 		const struct probe_mount *m = &p->mount[i];
 
-		if (!text_ok(m->at, sizeof(m->at), false) || !text_ok(m->root, sizeof(m->root), false) ||
-		    !text_ok(m->type, sizeof(m->type), false) || m->flags >= 2 * PROBE_HIDEPID || m->pad != 0)
+		if (!text_ok(m->at, sizeof(m->at), false) ||
+		    !text_ok(m->root, sizeof(m->root), false) ||
+		    !text_ok(m->type, sizeof(m->type), false) || m->flags >= 2 * PROBE_HIDEPID ||
+		    m->pad != 0)
 			return false;
 	}
 	return true;
@@ -134,7 +138,8 @@ static bool ifs_ok(const struct probe *p)
 
 static int bad(struct err *e, const char *what)
 {
-	return err_set(e, ERR_LOST, EPROTO, "the agent's report on its walls is malformed: %s", what);
+	return err_set(e, ERR_LOST, EPROTO, "the agent's report on its walls is malformed: %s",
+		       what);
 }
 
 int probe_decode(const void *p, size_t n, struct probe *ret, struct err *e)
@@ -144,8 +149,8 @@ int probe_decode(const void *p, size_t n, struct probe *ret, struct err *e)
 	memcpy(ret, p, n);
 	if (ret->magic != PROBE_MAGIC || ret->version != PROBE_VERSION)
 		return bad(e, "not of this version of brig");
-	if (ret->uid_maps > PROBE_MAPS_MAX || ret->gid_maps > PROBE_MAPS_MAX || ret->ifs > PROBE_IFS_MAX ||
-	    ret->mounts > PROBE_MOUNTS_MAX)
+	if (ret->uid_maps > PROBE_MAPS_MAX || ret->gid_maps > PROBE_MAPS_MAX ||
+	    ret->ifs > PROBE_IFS_MAX || ret->mounts > PROBE_MOUNTS_MAX)
 		return bad(e, "more entries than there is room for");
 	if (n != probe_size(ret))
 		return bad(e, "its size");
@@ -162,7 +167,8 @@ int probe_decode(const void *p, size_t n, struct probe *ret, struct err *e)
 		return bad(e, "the mounts");
 	if (ret->landlock_abi > 1000 || !text_ok(ret->release, sizeof(ret->release), false) ||
 	    !text_ok(ret->machine, sizeof(ret->machine), false) ||
-	    !text_ok(ret->node, sizeof(ret->node), true) || !text_ok(ret->agent, sizeof(ret->agent), false))
+	    !text_ok(ret->node, sizeof(ret->node), true) ||
+	    !text_ok(ret->agent, sizeof(ret->agent), false))
 		return bad(e, "the kernel or agent");
 	return 0;
 }

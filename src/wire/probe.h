@@ -1,12 +1,13 @@
 #pragma once
 /*
- * What a PROBE request (wire/request_kinds.def) tells: how the walls look from inside, measured by the
- * agent before anything else ran. Both ends are x86-64, so the report is one structure of fixed size; it
- * comes as DATA on CHAN_OUT up to the last mount that is filled in, and nothing follows it.
+ * What a PROBE request (wire/request_kinds.def) tells: how the walls look from inside, measured by
+ * the agent before anything else ran. Both ends are x86-64, so the report is one structure of fixed
+ * size; it comes as DATA on CHAN_OUT up to the last mount that is filled in, and nothing follows
+ * it.
  *
- * The sender is hostile to the host: probe_decode is the only reader. It checks that the structure is of this
- * version and well-formed (numbers in range, texts printable and ended, unused room zero); whether the walls
- * are as asked for is receipt/'s to say.
+ * The sender is hostile to the host: probe_decode is the only reader. It checks that the structure
+ * is of this version and well-formed (numbers in range, texts printable and ended, unused room
+ * zero); whether the walls are as asked for is receipt/'s to say.
  */
 #include "base/err.h"
 
@@ -52,18 +53,26 @@ enum probe_reach {
 	PROBE_REACHES
 };
 
-enum probe_cap { PROBE_CAP_INH, PROBE_CAP_PRM, PROBE_CAP_EFF, PROBE_CAP_BND, PROBE_CAP_AMB, PROBE_CAPS };
+enum probe_cap {
+	PROBE_CAP_INH,
+	PROBE_CAP_PRM,
+	PROBE_CAP_EFF,
+	PROBE_CAP_BND,
+	PROBE_CAP_AMB,
+	PROBE_CAPS
+};
 
 /* The state of a path that ought to be covered or sealed. */
 enum probe_path { PROBE_ABSENT, PROBE_SHUT, PROBE_OPEN, PROBE_PATHS };
 
-/* How one process of the sandbox stands. `call` and `outside`: the errno met, 0 = it was let through. */
+/* How one process of the sandbox stands. `call` and `outside`: the errno met, 0 = it was let
+ * through. */
 struct probe_task {
 	uint64_t caps[PROBE_CAPS];
 	uint64_t ns[PROBE_NSS]; /* inode numbers; 0 = the kernel has no such namespace */
 	uint32_t pid;
 	uint32_t uid[3], gid[3]; /* real, effective, saved */
-	uint32_t groups;         /* how many supplementary ones */
+	uint32_t groups;	 /* how many supplementary ones */
 	uint32_t no_new_privs, seccomp_mode, seccomp_filters, securebits;
 	uint32_t outside; /* opening a file of the host through a descriptor that was passed in */
 	uint16_t call[PROBE_CALLS];
@@ -81,9 +90,10 @@ enum {
 /* What a started command finds. */
 struct probe_command {
 	struct probe_task task;
-	uint32_t pids;     /* processes /proc shows */
-	uint32_t sys_open; /* errno of opening /proc/sys/kernel/core_pattern for writing, 0 = it opened */
-	uint32_t fds;      /* descriptors above 2 that a command would have */
+	uint32_t pids;	   /* processes /proc shows */
+	uint32_t sys_open; /* errno of opening /proc/sys/kernel/core_pattern for writing, 0 = it
+			      opened */
+	uint32_t fds;	   /* descriptors above 2 that a command would have */
 	uint32_t pad2;
 	uint8_t covered[PROBE_COVEREDS]; /* enum probe_path */
 	uint8_t sealed[PROBE_SEALEDS];
@@ -92,7 +102,13 @@ struct probe_command {
 	uint64_t soft[PROBE_LIMITS], hard[PROBE_LIMITS];
 };
 
-enum probe_mount_flag { PROBE_RDONLY = 1, PROBE_NOSUID = 2, PROBE_NODEV = 4, PROBE_NOEXEC = 8, PROBE_HIDEPID = 16 };
+enum probe_mount_flag {
+	PROBE_RDONLY = 1,
+	PROBE_NOSUID = 2,
+	PROBE_NODEV = 4,
+	PROBE_NOEXEC = 8,
+	PROBE_HIDEPID = 16
+};
 struct probe_mount {
 	char at[PROBE_TEXT];   /* where; a longer one ends in "..." */
 	char root[PROBE_TEXT]; /* which part of its file system */
@@ -114,7 +130,7 @@ struct probe {
 	uint32_t landlock_abi; /* what the kernel offers, 0 = none */
 	uint32_t setgroups_denied;
 	char release[PROBE_TEXT], machine[PROBE_TEXT], node[PROBE_TEXT]; /* uname(2) */
-	char agent[PROBE_TEXT];                                          /* its version */
+	char agent[PROBE_TEXT];						 /* its version */
 	struct probe_mount mount[PROBE_MOUNTS_MAX];
 };
 

@@ -1,5 +1,6 @@
-/* A probe's report: what is accepted holds only what can be printed and compared. The input changes bytes of a
- * good report: u16 position and a value, three bytes each; one that begins with 0xff is taken as it is. */
+/* A probe's report: what is accepted holds only what can be printed and compared. The input changes
+ * bytes of a good report: u16 position and a value, three bytes each; one that begins with 0xff is
+ * taken as it is. */
 #include "unit/receipt/sample.h"
 
 #include <stdlib.h>

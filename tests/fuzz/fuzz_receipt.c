@@ -1,5 +1,6 @@
-/* Files that claim to be receipts. Taken as it is, an input must be refused: nobody has signed it. Taken as a
- * payload and signed here it reaches the JSON; whatever is accepted then says nothing unprintable. */
+/* Files that claim to be receipts. Taken as it is, an input must be refused: nobody has signed it.
+ * Taken as a payload and signed here it reaches the JSON; whatever is accepted then says nothing
+ * unprintable. */
 #include "unit/receipt/sample.h"
 
 #include <stdlib.h>
@@ -27,11 +28,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	text = strndup((const char *)p, n);
 	if (text == NULL || receipt_key_from_seed(seed, &key) < 0)
 		abort();
-	if (receipt_seal(text, &key, &b) == 0 && receipt_verify(buf_head(&b), b.len, key.pub, &f, NULL) == 0) {
+	if (receipt_seal(text, &key, &b) == 0 &&
+	    receipt_verify(buf_head(&b), b.len, key.pub, &f, NULL) == 0) {
 		check_text(f.id);
 		check_text(f.image);
 		check_text(f.tier);
-		if (f.enforced != (f.differences == 0) || f.gaps > RECEIPT_GAPS_MAX || f.differences > RECEIPT_DIFFS_MAX)
+		if (f.enforced != (f.differences == 0) || f.gaps > RECEIPT_GAPS_MAX ||
+		    f.differences > RECEIPT_DIFFS_MAX)
 			abort();
 	}
 	buf_done(&b);

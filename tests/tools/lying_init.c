@@ -1,7 +1,7 @@
 /*
- * An agent that answers PROBE with a report of its own making, and whatever else is asked with exit code 42.
- * Started in brig-init's place. Which lie it tells is in its own file, where the test writes it:
- * the two digits after "lie=". 00 is a report of walls as they should be.
+ * An agent that answers PROBE with a report of its own making, and whatever else is asked with exit
+ * code 42. Started in brig-init's place. Which lie it tells is in its own file, where the test
+ * writes it: the two digits after "lie=". 00 is a report of walls as they should be.
  */
 #include "guest/probe.h"
 #include "sys/file.h"
@@ -39,29 +39,64 @@ static size_t lie(int nr)
 	struct probe_task *t = &p.command.task;
 
 	switch (nr) {
-	case 1: t->caps[PROBE_CAP_EFF] = 1u << 21; break;
-	case 2: t->no_new_privs = 0; break;
-	case 3: p.init.seccomp_mode = 0; break;
-	case 4: t->call[PROBE_CALL_mount] = 0; break;
-	case 5: t->ns[PROBE_NS_net] = p.init.ns[PROBE_NS_net] = 0; break;
-	case 6: p.command.covered[PROBE_COVERED_kallsyms] = PROBE_OPEN; break;
-	case 7: p.command.reach[PROBE_REACH_TCP4] = 0; break;
-	case 8: memcpy(p.if_name[0], "eth0", 5); break;
-	case 9: p.mount[0].flags = 0; break;
-	case 10: p.uid_maps = 0; memset(p.uid_map, 0, sizeof(p.uid_map)); break;
-	case 11: p.release[0] = 'x'; break;
-	case 12: p.command.hard[PROBE_LIMIT_CORE] = 1 << 20; break;
-	case 20: return probe_size(&p) - 1;
-	case 21: p.version++; break;
-	case 22: p.agent[0] = '\x1b'; break;
-	case 23: p.mounts = UINT32_MAX; return sizeof(p);
-	case 24: return 1;
-	default: break;
+	case 1:
+		t->caps[PROBE_CAP_EFF] = 1u << 21;
+		break;
+	case 2:
+		t->no_new_privs = 0;
+		break;
+	case 3:
+		p.init.seccomp_mode = 0;
+		break;
+	case 4:
+		t->call[PROBE_CALL_mount] = 0;
+		break;
+	case 5:
+		t->ns[PROBE_NS_net] = p.init.ns[PROBE_NS_net] = 0;
+		break;
+	case 6:
+		p.command.covered[PROBE_COVERED_kallsyms] = PROBE_OPEN;
+		break;
+	case 7:
+		p.command.reach[PROBE_REACH_TCP4] = 0;
+		break;
+	case 8:
+		memcpy(p.if_name[0], "eth0", 5);
+		break;
+	case 9:
+		p.mount[0].flags = 0;
+		break;
+	case 10:
+		p.uid_maps = 0;
+		memset(p.uid_map, 0, sizeof(p.uid_map));
+		break;
+	case 11:
+		p.release[0] = 'x';
+		break;
+	case 12:
+		p.command.hard[PROBE_LIMIT_CORE] = 1 << 20;
+		break;
+	case 20:
+		return probe_size(&p) - 1;
+	case 21:
+		p.version++;
+		break;
+	case 22:
+		p.agent[0] = '\x1b';
+		break;
+	case 23:
+		p.mounts = UINT32_MAX;
+		return sizeof(p);
+	case 24:
+		return 1;
+	default:
+		break;
 	}
 	return probe_size(&p);
 }
 
-static void send_frame(enum frame_type type, uint32_t stream, uint8_t chan, const void *data, size_t n)
+static void send_frame(enum frame_type type, uint32_t stream, uint8_t chan, const void *data,
+		       size_t n)
 {
 	uint8_t h[FRAME_HDR];
 
@@ -115,7 +150,8 @@ int main(void)
 	send_frame(FRAME_HELLO, 0, 0, hello, sizeof(hello));
 	for (;;) {
 		uint8_t *at = buf_reserve(&in, 65536);
-		ssize_t n = at == NULL ? 0 : recv(STREAM_FD, at, 65536, 0); /* descriptors are dropped */
+		ssize_t n =
+		    at == NULL ? 0 : recv(STREAM_FD, at, 65536, 0); /* descriptors are dropped */
 		struct frame f;
 		int used;
 

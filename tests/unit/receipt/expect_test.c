@@ -1,4 +1,5 @@
-/* Each wall that is not as asked for is a difference, and one that is named; what is as it should be is none. */
+/* Each wall that is not as asked for is a difference, and one that is named; what is as it should
+ * be is none. */
 #include "harness/test.h"
 #include "unit/receipt/sample.h"
 
@@ -18,7 +19,8 @@ static int one(const char *name)
 	receipt_compare(&h, &p, &d);
 	for (uint32_t i = 0; i < d.n && i < RECEIPT_DIFFS_MAX; i++)
 		if (d.n != 1 || strstr(d.d[i].wall, name) == NULL)
-			printf("# %s: asked %s, found %s\n", d.d[i].wall, d.d[i].asked, d.d[i].found);
+			printf("# %s: asked %s, found %s\n", d.d[i].wall, d.d[i].asked,
+			       d.d[i].found);
 	return d.n == 1 && strstr(d.d[0].wall, name) != NULL;
 }
 #define DIFFERS(change, name)                                                                      \

@@ -8,7 +8,12 @@
 
 static inline void sample_task(struct probe_task *t, uint32_t pid, uint32_t uid, uint64_t caps)
 {
-	*t = (struct probe_task){.pid = pid, .no_new_privs = 1, .seccomp_mode = 2, .seccomp_filters = 1, .securebits = 0xeb, .outside = EACCES};
+	*t = (struct probe_task){.pid = pid,
+				 .no_new_privs = 1,
+				 .seccomp_mode = 2,
+				 .seccomp_filters = 1,
+				 .securebits = 0xeb,
+				 .outside = EACCES};
 	for (int i = 0; i < 3; i++)
 		t->uid[i] = t->gid[i] = uid;
 	for (int i = 0; i < PROBE_CAPS; i++)
@@ -22,10 +27,22 @@ static inline void sample_task(struct probe_task *t, uint32_t pid, uint32_t uid,
 static inline void sample_probe(struct probe *p)
 {
 	static const struct probe_mount mounts[] = {
-	    {.at = "/", .root = "/", .type = "tmpfs", .flags = PROBE_RDONLY | PROBE_NOSUID | PROBE_NODEV},
-	    {.at = "/usr", .root = "/usr", .type = "ext4", .flags = PROBE_RDONLY | PROBE_NOSUID | PROBE_NODEV},
-	    {.at = "/workspace", .root = "/workspace", .type = "tmpfs", .flags = PROBE_NOSUID | PROBE_NODEV},
-	    {.at = "/proc", .root = "/", .type = "proc", .flags = PROBE_NOSUID | PROBE_NODEV | PROBE_NOEXEC},
+	    {.at = "/",
+	     .root = "/",
+	     .type = "tmpfs",
+	     .flags = PROBE_RDONLY | PROBE_NOSUID | PROBE_NODEV},
+	    {.at = "/usr",
+	     .root = "/usr",
+	     .type = "ext4",
+	     .flags = PROBE_RDONLY | PROBE_NOSUID | PROBE_NODEV},
+	    {.at = "/workspace",
+	     .root = "/workspace",
+	     .type = "tmpfs",
+	     .flags = PROBE_NOSUID | PROBE_NODEV},
+	    {.at = "/proc",
+	     .root = "/",
+	     .type = "proc",
+	     .flags = PROBE_NOSUID | PROBE_NODEV | PROBE_NOEXEC},
 	};
 
 	memset(p, 0, sizeof(*p));

@@ -49,7 +49,8 @@ static int changed(bool broken, const char *from, const char *to)
 	char *text = payload(broken), *at = strstr(text, from), *made = NULL;
 	int r;
 
-	if (at == NULL || asprintf(&made, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) < 0)
+	if (at == NULL ||
+	    asprintf(&made, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) < 0)
 		abort();
 	r = signed_text(made);
 	free(made);
@@ -63,7 +64,8 @@ TEST(what_was_written_verifies)
 	char *text = payload(false);
 
 	CHECK(text != NULL && signed_text(text) == 0);
-	CHECK(facts.enforced && facts.differences == 0 && facts.gaps == 1 && facts.time == 1700000000);
+	CHECK(facts.enforced && facts.differences == 0 && facts.gaps == 1 &&
+	      facts.time == 1700000000);
 	CHECK(strcmp(facts.id, "abcdefghij0123456789") == 0);
 	free(text);
 }
@@ -147,7 +149,8 @@ TEST(newer_formats_are_refused_as_such)
 
 TEST(signed_nonsense_is_refused)
 {
-	CHECK(signed_text("") == -EBADMSG && signed_text("{}") == -EBADMSG && signed_text("[]") == -EBADMSG);
+	CHECK(signed_text("") == -EBADMSG && signed_text("{}") == -EBADMSG &&
+	      signed_text("[]") == -EBADMSG);
 	CHECK(changed(false, "\"schema\":1", "\"schema\": 1") == -EBADMSG);
 	CHECK(changed(false, "\"schema\":1", "\"schema\":1,\"schema\":1") == -EBADMSG);
 	CHECK(changed(false, "\"schema\":1", "\"schema\":0") == -EBADMSG);

@@ -1,4 +1,5 @@
-/* The report of a probe is read as it was written, and refused with anything in it that cannot be. */
+/* The report of a probe is read as it was written, and refused with anything in it that cannot be.
+ */
 #include "harness/test.h"
 #include "unit/receipt/sample.h"
 
