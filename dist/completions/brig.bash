@@ -4,7 +4,7 @@ _brig()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} opts='' words=''
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W 'run check profile receipt gc bench completion version help' -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W 'run check profile receipt image gc bench completion version help' -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -29,10 +29,15 @@ _brig()
 		--out|-o) return ;;
 		--out-patch) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		--exclude) return ;;
+		--allow) return ;;
+		--allow-cidr) return ;;
+		--deny) return ;;
+		--egress) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+		--egress-log) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		--result-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		--receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		esac
-		opts='--tier --image --profile --root --root-caps --require --timeout --memory --cpus --pids --disk --env --secret-env --workdir --user --interactive --tty --file --out --out-patch --exclude --gitignore --json --result-file --receipt --quiet --verbose --help'
+		opts='--tier --image --profile --root --root-caps --require --timeout --memory --cpus --pids --disk --env --secret-env --workdir --user --interactive --tty --file --out --out-patch --exclude --gitignore --allow --allow-cidr --deny --egress --egress-log --json --result-file --receipt --quiet --verbose --help'
 		words='' ;;
 	check)
 		case $prev in
@@ -51,6 +56,11 @@ _brig()
 		esac
 		opts='--json --key --help'
 		words='verify key' ;;
+	image)
+		case $prev in
+		esac
+		opts='--help'
+		words='import list show tag verify remove gc ' ;;
 	gc)
 		case $prev in
 		esac
@@ -80,7 +90,7 @@ _brig()
 		case $prev in
 		esac
 		opts='--help'
-		words='run check profile receipt gc bench completion version help' ;;
+		words='run check profile receipt image gc bench completion version help' ;;
 	esac
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$opts" -- "$cur")
