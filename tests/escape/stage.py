@@ -49,7 +49,8 @@ def digest(path):
 
 
 class Sockets:
-    """A path and an abstract UNIX socket. Whoever connects is counted and handed the canary's descriptor."""
+    """A path and an abstract UNIX socket, TCP and UDP on loopback. Whoever connects or sends is counted; over UNIX
+    sockets they get the canary's descriptor, over UDP an answer."""
 
     def __init__(self, folder, canary):
         self.path = os.path.join(folder, "sock")
@@ -62,12 +63,24 @@ class Sockets:
             s.bind(address)
             s.listen(16)
             self.listening.append(s)
+        tcp, self.udp = socket.socket(), socket.socket(type=socket.SOCK_DGRAM)
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen(16)
+        self.port = tcp.getsockname()[1]
+        self.udp.bind(("127.0.0.1", self.port))
+        self.listening += [tcp, self.udp]
 
     def serve(self, wait):
         ready, _, _ = select.select(self.listening, [], [], wait)
         for s in ready:
-            c, _ = s.accept()
             self.seen += 1
+            if s is self.udp:
+                s.sendto(b"?", s.recvfrom(64)[1])
+                continue
+            c, _ = s.accept()
+            if c.family != socket.AF_UNIX:
+                c.close()
+                continue
             with open(self.canary, "rb") as f, c:
                 try:
                     socket.send_fds(c, [b"canary"], [f.fileno()])
@@ -176,7 +189,7 @@ class Scene:
     def args(self, fds):
         return [f"canary={self.canary}", f"dir={self.folder}", f"victim={self.victim.pid}", f"secret={self.address}",
                 f"sock={self.sockets.path}", f"abstract={self.sockets.abstract}", f"key={self.serial}",
-                f"shm={self.shared.shm}", f"ipc={self.shared.name}", f"msgkey={self.shared.key}",
+                f"shm={self.shared.shm}", f"ipc={self.shared.name}", f"port={self.sockets.port}", f"msgkey={self.shared.key}",
                 f"image={self.image}", "fds=" + ",".join(map(str, fds))]
 
     def victim_words(self):
