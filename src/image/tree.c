@@ -289,7 +289,7 @@ static int digest_one(struct digest *d, int dirfd, const char *name, unsigned de
 		r = digest_dir(d, fd, depth + 1);
 		d->path[before] = '\0';
 		if ((st.st_mode & 0700) != 0700)
-			(void)fchmodat(dirfd, name, st.st_mode & 07777, 0);
+			(void)!fchmodat(dirfd, name, st.st_mode & 07777, 0);
 	} else {
 		return failed(d, -EINVAL, name);
 	}

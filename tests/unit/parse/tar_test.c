@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-static struct tar t;
+static struct tar in;
 static struct tar_entry e;
 static const char *why;
 static uint8_t b[TAR_BLOCK];
@@ -30,10 +30,10 @@ static int read_fresh(void)
 {
 	static const struct tar fresh;
 
-	t = fresh;
+	in = fresh;
 	why = NULL;
 	tar_fix(b);
-	return tar_header(&t, b, &e, &meta, &why);
+	return tar_header(&in, b, &e, &meta, &why);
 }
 
 static bool refused(const char *what)
@@ -50,7 +50,7 @@ static bool refused(const char *what)
 static int next(void)
 {
 	tar_fix(b);
-	return tar_header(&t, b, &e, &meta, &why);
+	return tar_header(&in, b, &e, &meta, &why);
 }
 
 TEST(plain_entries)
@@ -142,14 +142,14 @@ TEST(checksum_types_and_the_end)
 	block('0', "f", "", "0");
 	tar_fix(b);
 	b[0] ^= 1;
-	t = fresh;
-	CHECK(tar_header(&t, b, &e, &meta, &why) == -EINVAL && strstr(why, "checksum") != NULL);
+	in = fresh;
+	CHECK(tar_header(&in, b, &e, &meta, &why) == -EINVAL && strstr(why, "checksum") != NULL);
 	for (const char *c = "SMVDNZa"; *c != '\0'; c++) {
 		block(*c, "f", "", "0");
 		CHECK(refused(*c == 'S' ? "sparse" : "unknown type"));
 	}
 	memset(b, 0, sizeof(b));
-	CHECK(read_fresh() == TAR_END && t.ended);
+	CHECK(read_fresh() == TAR_END && in.ended);
 	CHECK(next() == TAR_END);
 	block('0', "f", "", "0");
 	CHECK(next() == -EINVAL && strstr(why, "after the end") != NULL);
@@ -166,7 +166,7 @@ static int with_pax(char type, const char *records, size_t n)
 	r = read_fresh();
 	if (r != TAR_META || meta != n)
 		return -1000;
-	r = tar_meta(&t, (const uint8_t *)records, n, &why);
+	r = tar_meta(&in, (const uint8_t *)records, n, &why);
 	if (r < 0)
 		return r;
 	block('0', "plain", "", "00000000012");
@@ -226,7 +226,7 @@ TEST(extended_headers_are_bounded)
 	CHECK(PAX("12 path=abc\n") == TAR_ENTRY);
 	block('x', "pax", "", "14");
 	CHECK(read_fresh() == TAR_META &&
-	      tar_meta(&t, (const uint8_t *)"12 path=abc\n", 12, &why) == 0);
+	      tar_meta(&in, (const uint8_t *)"12 path=abc\n", 12, &why) == 0);
 	memset(b, 0, sizeof(b));
 	CHECK(next() == -EINVAL && strstr(why, "without an entry") != NULL);
 }
