@@ -1,5 +1,6 @@
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "net/net.h"
 #include "sys/call.h"
 #include "sys/file.h"
 #include "sys/ids.h"
@@ -228,6 +229,22 @@ static void probe_subids(struct tier_report *r)
 		    "not there: only the image's default user exists inside");
 }
 
+/* Only runs that may reach something need it; such a run is refused where it is missing. */
+static void probe_gate(struct tier_report *r)
+{
+	char why[160] = "";
+	int ret = net_probe(why, sizeof(why));
+
+	if (ret == 0)
+		tier_report_add(r, FINDING_OK, "gate (--allow)", NULL,
+				"the kernel takes its routes and rules");
+	else
+		tier_report_add(r, FINDING_NOTE, "gate (--allow)",
+				"modprobe -a nf_tables nft_tproxy nft_socket nft_reject_inet nft_limit nft_log "
+				"nfnetlink_log, and list them in /etc/modules-load.d; without, --allow is refused",
+				"%s: %s", why, strerror(-ret));
+}
+
 void container_probe(struct tier_report *r)
 {
 	probe_kernel(r);
@@ -236,4 +253,5 @@ void container_probe(struct tier_report *r)
 	probe_landlock(r);
 	probe_idmap(r);
 	probe_subids(r);
+	probe_gate(r);
 }
