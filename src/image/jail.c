@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 /*
- * What the unpacker may do: as root, give files owners and modes; and, where the kernel has Landlock
- * (landlock(7)), reach nothing but its folder. It was forked by us and has not read a byte yet. What it
- * cannot do it does not need: a kernel without Landlock leaves the path checks as the only wall.
+ * What the unpacker may do: as root, give files owners and modes; and, where the kernel has
+ * Landlock (landlock(7)), reach nothing but its folder. It was forked by us and has not read a byte
+ * yet. What it cannot do it does not need: a kernel without Landlock leaves the path checks as the
+ * only wall.
  */
 
 enum { ACCESS_V1 = (1u << 13) - 1, ACCESS_REFER = 1u << 13, ACCESS_TRUNCATE = 1u << 14 };
@@ -22,12 +23,12 @@ enum { ACCESS_V1 = (1u << 13) - 1, ACCESS_REFER = 1u << 13, ACCESS_TRUNCATE = 1u
 static int only_folder(int dirfd)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	uint64_t all = ACCESS_V1 | (abi >= 2 ? ACCESS_REFER : 0u) | (abi >= 3 ? ACCESS_TRUNCATE : 0u);
+	uint64_t all = ACCESS_V1 | ACCESS_REFER | (abi >= 3 ? ACCESS_TRUNCATE : 0u);
 	struct landlock_ruleset_attr attr = {.handled_access_fs = all};
 	struct landlock_path_beneath_attr a = {.allowed_access = all, .parent_fd = dirfd};
 	_cleanup_close_ int fd = -1;
 
-	if (abi < 1)
+	if (abi < 2) /* the first one refuses every hard link into another folder */
 		return 0;
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(uint64_t), 0);
 	if (fd < 0 || syscall(SYS_landlock_add_rule, fd, LANDLOCK_RULE_PATH_BENEATH, &a, 0) < 0 ||
@@ -38,8 +39,8 @@ static int only_folder(int dirfd)
 
 static int only_caps(void)
 {
-	const uint32_t keep = 1u << CAP_CHOWN | 1u << CAP_FOWNER | 1u << CAP_FSETID | 1u << CAP_DAC_OVERRIDE |
-			      1u << CAP_DAC_READ_SEARCH;
+	const uint32_t keep = 1u << CAP_CHOWN | 1u << CAP_FOWNER | 1u << CAP_FSETID |
+			      1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH;
 	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct d[2] = {{.permitted = 0}};
 

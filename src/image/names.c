@@ -380,15 +380,23 @@ static bool untag(void *arg, const char *file, const char *name, const char *dig
 	return true;
 }
 
-/* A second name keeps an image; something that runs on it keeps the name too. */
-static int in_use(int store, const char *digest)
+/* A second name keeps an image; something that runs on it keeps the name too. 0, or -EBUSY with e. */
+static int check_unused(int store, const char *digest, const char *ref, struct err *e)
 {
+	char q[QUOTE_MAX], who[48] = "";
+	pid_t pid;
+
 	char at[IMAGE_DIGEST_LEN + 16];
 	_cleanup_close_ int fd = -1;
 
 	(void)snprintf(at, sizeof(at), "sha256/%s", digest);
 	fd = openat(store, at, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	pid = store_holder(fd);
+	if (pid > 0)
+		(void)snprintf(who, sizeof(who), " (process %d)", (int)pid);
+	return err_set(e, ERR_CONFLICT, EBUSY, "image %s: a sandbox runs on it%s", quote(ref, q), who);
 }
 
 struct counter {
@@ -426,8 +434,8 @@ int image_remove(const char *ref, struct err *e)
 		if (read_ref(store, p.file, by_name) == 0)
 			u.name = name;
 	}
-	if ((u.name == NULL || c.n <= 1) && in_use(store, digest))
-		return err_set(e, ERR_CONFLICT, EBUSY, "image %s: a sandbox runs on it", quote(ref, q));
+	if ((u.name == NULL || c.n <= 1) && (r = check_unused(store, digest, ref, e)) < 0)
+		return r;
 	each_ref(store, untag, &u);
 	if (u.name == NULL || c.n <= 1)
 		r = remove_image(store, digest);

@@ -3,6 +3,7 @@
 #include "image/image.h"
 
 #include <stddef.h>
+#include <sys/types.h>
 
 enum {
 	TREE_DEPTH_MAX = 140, /* folders below each other; a tar's paths have fewer */
@@ -32,5 +33,8 @@ int must_check intake_jail(int dirfd);
 /* image.json and packages of an image whose folder is dirfd. */
 int must_check info_write(int dirfd, const struct image_meta *m, const struct image_stats *st, const char *digest,
 			  struct err *e);
+
+/* Which other process holds a lock on the folder fd: 0 = none that can be seen. */
+pid_t store_holder(int fd);
 
 bool store_digest_ok(const char *text, size_t n); /* lower-case hexadecimal digits */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,6 +30,7 @@
 
 struct image_new {
 	int store_fd, fd; /* the store; the folder in tmp/, whose lock fd holds */
+	int there_fd;	  /* shared lock of the same image, when it was there already; -1 = it was not */
 	char name[32];	  /* of that folder, below the store */
 	char digest[IMAGE_DIGEST_LEN + 1];
 	struct image_stats st;
@@ -185,7 +187,7 @@ int image_take_in(int tar_fd, const struct image_limits *lim, image_progress fn,
 
 	if (n == NULL)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
-	n->fd = -1;
+	n->fd = n->there_fd = -1;
 	n->store_fd = r = store_open(e);
 	if (r >= 0) {
 		store_sweep(n->store_fd);
@@ -212,9 +214,14 @@ static int place(struct image_new *n, struct err *e)
 	if (lock < 0)
 		return lock;
 	(void)snprintf(dst, sizeof(dst), "sha256/%s", n->digest);
-	if (faccessat(n->store_fd, dst, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return 0;
-	if (renameat(n->store_fd, n->name, n->store_fd, dst) < 0)
+	/* held until it has its name: a removal in between would take it */
+	n->there_fd = openat(n->store_fd, dst, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (n->there_fd >= 0)
+		return flock(n->there_fd, LOCK_SH | LOCK_NB) == 0
+			   ? 0
+			   : err_set(e, ERR_CONFLICT, EBUSY, "image %.12s is being removed", n->digest);
+	/* shared from now on: whoever finds it may run on it */
+	if (flock(n->fd, LOCK_SH | LOCK_NB) < 0 || renameat(n->store_fd, n->name, n->store_fd, dst) < 0)
 		return err_set(e, ERR_INTERNAL, errno, "image store: %s", strerror(errno));
 	n->kept = true;
 	folder = openat(n->store_fd, "sha256", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -251,6 +258,8 @@ void image_new_free(struct image_new *n)
 		(void)!tree_remove(n->store_fd, n->name);
 	if (n->fd >= 0)
 		(void)close(n->fd);
+	if (n->there_fd >= 0)
+		(void)close(n->there_fd);
 	if (n->store_fd >= 0)
 		(void)close(n->store_fd);
 	free(n);

@@ -205,7 +205,7 @@ def an_image_in_use_stays(m):
     fd = os.open(store(state, "sha256", digest[7:]), os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH)  # what a run holds
-        refusal(image(m, "remove", "x", env=env), "runs on it")
+        refusal(image(m, "remove", "x", env=env), f"runs on it (process {os.getpid()})")
         done(image(m, "verify", "x", env=env))
         os.unlink(store(state, "refs", "x", "latest"))
         done(image(m, "gc", env=env))
