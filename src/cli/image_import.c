@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "cli/cmd_image.h"
+#include "cli/image_oci.h"
 #include "cli/say.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 
 #define OPT_WANT_JSON
 #define OPT_WANT_NAME
+#define OPT_WANT_BOX
 #include "cli/options_common.h"
 
 static int take(const char *file, const char *name, bool json, struct err *e)
@@ -47,11 +49,16 @@ static int import_run(int argc, char **argv)
 	const char *value = NULL, *name = NULL;
 	const struct opt *o = NULL;
 	struct err e = ERR_INIT;
-	bool json = false;
+	struct image_box_limits lim = {.memory = 0};
+	bool json = false, quiet = false;
 	int r;
 
 	while ((r = opt_next(&p, &o, &value, &e)) > 0) {
 		json = json || o->id == O_JSON;
+		quiet = quiet || o->id == O_QUIET;
+		if ((o->id == O_MEMORY || o->id == O_DISK || o->id == O_TIMEOUT) &&
+		    (r = image_box_limit(&lim, o->name, value, &e)) < 0)
+			break;
 		if (o->id == O_NAME)
 			name = value;
 	}
@@ -59,6 +66,8 @@ static int import_run(int argc, char **argv)
 		r = err_set(&e, ERR_INVALID, EINVAL, "one FILE is needed");
 	if (r < 0)
 		return image_usage("import", &e);
+	if (image_oci_is_source(argv[p.at]))
+		return image_oci_import(argv[p.at], name, &lim, json, quiet, &e) < 0 ? say_err(&e) : 0;
 	return take(argv[p.at], name, json, &e) < 0 ? say_err(&e) : 0;
 }
 
@@ -67,5 +76,6 @@ const struct command_impl image_command_import = {
     .opts = opts,
     .nopts = ARRAY_LEN(opts),
     .notes = "The stream is checked entry by entry and refused whole when anything is wrong with it.\n"
+	     "oci: and docker-archive: images are unpacked by skopeo and umoci in a sandbox without network.\n"
 	     "  tar -C rootfs --numeric-owner -cf - . | brig image import --name base -\n",
 };

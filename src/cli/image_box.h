@@ -1,0 +1,55 @@
+#pragma once
+/*
+ * Tools that read foreign images, each in a sandbox of its own.
+ *
+ * A shell script runs in a container sandbox on the image `host`, whose /usr has the tools. Files go in by
+ * copying. What it makes leaves it as one stream on standard output, which the caller reads from `out_fd`
+ * while the tools run, and as notes: what it wrote to standard error. Both are hostile.
+ */
+#include "base/err.h"
+#include "core/spec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { IMAGE_BOX_NOTES_MAX = 4 * 1024 * 1024, IMAGE_BOX_COPIES = 3, IMAGE_BOX_ARGS = 12 };
+
+struct image_box_limits {
+	uint64_t memory, disk; /* bytes; 0 = three quarters and half of the machine's memory */
+	uint64_t timeout_ms;   /* 0 = one hour */
+};
+
+struct image_box {
+	/* set by the caller; borrowed */
+	const char *script;               /* of sh; its arguments are "$1" and on */
+	const char *args[IMAGE_BOX_ARGS]; /* NULL-terminated */
+	struct {
+		const char *from, *inside; /* a host file or folder, and its path inside */
+	} copy[IMAGE_BOX_COPIES];          /* ended by from == NULL */
+	int stdin_fd;                     /* the script's standard input; borrowed; 0 = none */
+	const char *egress;               /* rules of what may be reached (gate/judge.h); NULL = nothing */
+	struct image_box_limits lim;
+	bool progress;                    /* a person looks */
+	bool plain_user;                  /* as the sandbox's ordinary user, on a read-only root, also as root */
+
+	/* made by image_box_start */
+	int out_fd;
+	pid_t pid;
+	int notes_fd;
+};
+
+/* Readers of --memory, --disk and --timeout: 0, or an error that names the option. */
+int must_check image_box_limit(struct image_box_limits *l, const char *option, const char *value, struct err *e);
+/* ERR_NOT_FOUND with the Debian package's name unless all of "PROGRAM:PACKAGE ..." are there. */
+int must_check image_box_need(const char *tools, struct err *e);
+/* True when files keep their owners inside: the caller is the host's root. */
+bool image_box_owners(void);
+/* Start it. On failure there is nothing to end. */
+int must_check image_box_start(struct image_box *b, struct err *e);
+/*
+ * Close out_fd, wait for the end, and return the notes with a zero byte behind them (owned; *n without it). When the
+ * script failed: its last words as ERR_INVALID; for a limit, which one.
+ */
+int must_check image_box_end(struct image_box *b, char **notes, size_t *n, struct err *e);
