@@ -258,6 +258,15 @@ void judge_decide(const struct judge *j, const struct judge_dest *d, struct judg
 				      .check = best->check};
 }
 
+/* A range opens closed addresses only when it is about them: 0.0.0.0/0 means the Internet, not the networks at home. */
+static bool names_closed(const struct net_of *n)
+{
+	struct resolve_addr last = {.v6 = n->net.v6};
+
+	last_of(n, last.a);
+	return n->bits >= (n->net.v6 ? 7u : 4u) && floor_of(&n->net) != FLOOR_OPEN && floor_of(&last) != FLOOR_OPEN;
+}
+
 bool judge_addr(const struct judge *j, uint32_t rule_nr, const struct resolve_addr *a)
 {
 	const struct rule *r = &j->rules[rule_nr];
@@ -267,7 +276,7 @@ bool judge_addr(const struct judge *j, uint32_t rule_nr, const struct resolve_ad
 		if (j->rules[i].deny && j->rules[i].kind == RULE_CIDR && in_net(&j->rules[i].nets[0], a))
 			return false;
 	for (uint32_t i = 0; c == FLOOR_NAMED && i < r->nets_n; i++)
-		if (in_net(&r->nets[i], a))
+		if (in_net(&r->nets[i], a) && names_closed(&r->nets[i]))
 			return true;
 	return c == FLOOR_OPEN;
 }

@@ -172,6 +172,18 @@ static bool host_is(const struct judge_dest *d, const uint8_t *p, size_t n, char
 	return same_name(d->name, p, n, seen);
 }
 
+/* A field's name is a token with the colon right behind it: "Host :" is another Host to some servers. */
+static bool is_field(const uint8_t *p, size_t n)
+{
+	static const char others[] = "!#$%&'*+-.^_`|~";
+	size_t i = 0;
+
+	while (i < n && ((p[i] >= '0' && p[i] <= '9') || ((p[i] | 32) >= 'a' && (p[i] | 32) <= 'z') ||
+			 (p[i] != 0 && strchr(others, p[i]) != NULL)))
+		i++;
+	return i > 0 && i < n && p[i] == ':';
+}
+
 static int check_http(const struct judge_dest *d, const uint8_t *p, size_t n, const char **reason, char *seen)
 {
 	const uint8_t *end = memmem(p, n, "\r\n\r\n", 4);
@@ -197,8 +209,10 @@ static int check_http(const struct judge_dest *d, const uint8_t *p, size_t n, co
 	while (line < end) {
 		const uint8_t *s = line + 2, *stop = memmem(s, (size_t)(end + 2 - s), "\r\n", 2);
 
-		if (*s == ' ' || *s == '\t')
-			return -1; /* a folded line */
+		if (stop == s)
+			break; /* the empty line */
+		if (!is_field(s, (size_t)(stop - s)))
+			return -1; /* a folded line too */
 		if (is_host(s, (size_t)(stop - s))) {
 			hosts++;
 			good = host_is(d, s + 5, (size_t)(stop - s) - 5, seen);

@@ -1,0 +1,310 @@
+#include "gate/judge_priv.h"
+
+#include "base/num.h"
+#include "harness/test.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* The published ways round such gates, as far as one decision shows them. */
+
+static const char policy[] = "allow api.allowed.test:443/tls\n"
+			     "allow *.allowed.test:443/tls\n"
+			     "allow **.deep.test:443/tls\n"
+			     "allow git.allowed.test:22/ssh\n"
+			     "allow db.allowed.test:5432/postgres@10.20.0.0/16\n"
+			     "range 93.184.216.0/24:8000-8099\n"
+			     "range 0.0.0.0/0:4443\n"
+			     "deny bad.allowed.test:443\n"
+			     "deny 93.184.216.7/32:1-65535\n";
+
+static struct judge *rules(const char *text)
+{
+	struct judge *j = NULL;
+	struct err e = {0};
+
+	if (judge_new(text, strlen(text), &j, &e) < 0)
+		abort();
+	return j;
+}
+
+static struct resolve_addr addr(const char *text)
+{
+	struct resolve_addr a = {.v6 = strchr(text, ':') != NULL};
+
+	if (inet_pton(a.v6 ? AF_INET6 : AF_INET, text, a.a) != 1)
+		abort();
+	return a;
+}
+
+static struct judge_verdict named(const struct judge *j, const char *name, uint16_t port)
+{
+	struct judge_dest d = {.named = true, .port = port};
+	struct judge_verdict v;
+
+	strcpy(d.name, name);
+	judge_decide(j, &d, &v);
+	return v;
+}
+
+static struct judge_verdict raw(const struct judge *j, const char *a, uint16_t port)
+{
+	struct judge_dest d = {.port = port, .orig = addr(a)};
+	struct judge_verdict v;
+
+	judge_decide(j, &d, &v);
+	return v;
+}
+
+static bool canon_is(const char *s, size_t n, const char *want)
+{
+	char out[JUDGE_NAME_MAX + 1];
+	int len = name_canon(s, n, out);
+
+	return want == NULL ? len < 0 : len == (int)strlen(want) && strcmp(out, want) == 0;
+}
+
+TEST(a_name_has_one_form_or_none)
+{
+	static const char *const bad[] = {"api.allowed.test..",
+					  ".allowed.test",
+					  "a..test",
+					  "api.allowed.test:443",
+					  "\xd0\xb0pi.allowed.test",
+					  "api\xe3\x80\x82"
+					  "allowed.test",
+					  "localhost",
+					  "1.2.3.4",
+					  "0x7f.1",
+					  "a.0x7f",
+					  "a.1",
+					  "2130706433",
+					  "-a.test",
+					  "a-.test",
+					  "",
+					  "."};
+
+	CHECK(canon_is("API.Allowed.Test.", 17, "api.allowed.test"));
+	CHECK(canon_is("_x.allowed.test", 15, "_x.allowed.test"));
+	CHECK(canon_is("evil.test\0.allowed.test", 23, NULL));
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		CHECK(canon_is(bad[i], strlen(bad[i]), NULL));
+	for (int c = 0; c < 256; c++) {
+		char s[] = "ax.allowed.test";
+		bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			    (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+
+		s[1] = (char)c;
+		if (c != '-' && c != '.')
+			CHECK(canon_is(s, sizeof(s) - 1, NULL) == !good);
+	}
+}
+
+TEST(names_match_by_labels)
+{
+	struct judge *j = rules(policy);
+
+	CHECK(named(j, "api.allowed.test", 443).allow && named(j, "x.allowed.test", 443).allow);
+	CHECK(!named(j, "notallowed.test", 443).allow &&
+	      !named(j, "allowed.test.evil.test", 443).allow);
+	CHECK(!named(j, "xallowed.test", 443).allow && !named(j, "allowed.test", 443).allow);
+	CHECK(!named(j, "a.b.allowed.test", 443).allow);
+	CHECK(named(j, "a.b.deep.test", 443).allow && !named(j, "deep.test", 443).allow);
+	CHECK(strcmp(named(j, "bad.allowed.test", 443).reason, "deny_rule") == 0);
+	judge_free(j);
+}
+
+TEST(a_port_is_permitted_or_not)
+{
+	static const uint16_t other[] = {80, 8080, 5432, 3000, 8443, 65535};
+	struct judge *j = rules(policy);
+
+	for (size_t i = 0; i < ARRAY_LEN(other); i++)
+		CHECK(strcmp(named(j, "api.allowed.test", other[i]).reason, "port") == 0);
+	CHECK(named(j, "git.allowed.test", 22).check == CHECK_SSH);
+	judge_free(j);
+}
+
+TEST(nothing_given_is_nothing_permitted)
+{
+	struct judge *j = rules("");
+
+	CHECK(!named(j, "api.allowed.test", 443).allow);
+	CHECK(strcmp(raw(j, "8.8.8.8", 53).reason, "raw_ip") == 0);
+	judge_free(j);
+}
+
+TEST(the_most_specific_rule_counts_alone)
+{
+	struct judge *j =
+	    rules("allow **.a.test:443/tcp\nallow *.a.test:443/tls\nallow x.a.test:443/ssh\n");
+
+	CHECK(named(j, "x.a.test", 443).check == CHECK_SSH &&
+	      named(j, "y.a.test", 443).check == CHECK_TLS);
+	CHECK(named(j, "z.y.a.test", 443).check == CHECK_NONE);
+	judge_free(j);
+}
+
+TEST(a_raw_address_needs_a_range)
+{
+	struct judge *j = rules(policy);
+
+	CHECK(raw(j, "93.184.216.1", 8000).allow && !raw(j, "93.184.216.1", 8100).allow);
+	CHECK(strcmp(raw(j, "93.184.216.7", 8000).reason, "deny_rule") == 0);
+	CHECK(strcmp(raw(j, "93.184.217.1", 8000).reason, "port") ==
+	      0); /* 0.0.0.0/0 is for another */
+	CHECK(strcmp(raw(j, "2606:4700::1111", 8000).reason, "raw_ip") == 0);
+	judge_free(j);
+}
+
+TEST(the_floor)
+{
+	static const char *const never[] = {"127.0.0.1",
+					    "0.0.0.0",
+					    "169.254.169.254",
+					    "198.18.0.1",
+					    "224.0.0.1",
+					    "255.255.255.255",
+					    "::",
+					    "::1",
+					    "fe80::1",
+					    "ff02::1",
+					    "::ffff:169.254.169.254",
+					    "::ffff:a9fe:a9fe",
+					    "::ffff:0:a9fe:a9fe",
+					    "64:ff9b::a9fe:a9fe",
+					    "64:ff9b:1::a9fe:a9fe",
+					    "2002:a9fe:a9fe::",
+					    "::127.0.0.1",
+					    "2001:db8::5efe:7f00:1",
+					    "2001:0:a9fe:a9fe::1",
+					    "2001::5601:5601"};
+	static const char *const closed[] = {
+	    "10.1.2.3",	      "172.31.0.1",  "192.168.1.1",   "100.64.0.1",
+	    "192.0.0.1",      "240.0.0.1",   "fd00::1",	      "64:ff9b::808:808",
+	    "2002:808:808::", "2001:db8::1", "::ffff:8.8.8.8"};
+	static const char *const open[] = {"8.8.8.8", "172.32.0.1", "100.128.0.1",
+					   "2606:4700::1111"};
+	struct resolve_addr a;
+
+	for (size_t i = 0; i < ARRAY_LEN(never); i++)
+		CHECK((a = addr(never[i]), floor_of(&a)) == FLOOR_NEVER);
+	for (size_t i = 0; i < ARRAY_LEN(closed); i++)
+		CHECK((a = addr(closed[i]), floor_of(&a)) == FLOOR_NAMED);
+	for (size_t i = 0; i < ARRAY_LEN(open); i++)
+		CHECK((a = addr(open[i]), floor_of(&a)) == FLOOR_OPEN);
+}
+
+static bool may(const struct judge *j, struct judge_verdict v, const char *text)
+{
+	struct resolve_addr a = addr(text);
+
+	return v.allow && judge_addr(j, v.rule_nr, &a);
+}
+
+TEST(a_rule_opens_only_the_closed_ranges_it_names)
+{
+	struct judge *j = rules(policy);
+	struct judge_verdict db = named(j, "db.allowed.test", 5432),
+			     api = named(j, "api.allowed.test", 443);
+	struct judge_verdict all = raw(j, "8.8.8.8", 4443);
+
+	CHECK(may(j, db, "10.20.1.1") && !may(j, db, "10.21.1.1") && !may(j, db, "127.0.0.1"));
+	CHECK(may(j, api, "8.8.8.8") && !may(j, api, "10.20.1.1") && !may(j, api, "93.184.216.7"));
+	CHECK(may(j, all, "8.8.8.8") && !may(j, all, "10.0.0.1") &&
+	      !may(j, all, "169.254.169.254"));
+	judge_free(j);
+}
+
+TEST(rules_that_are_not_meant_so_are_refused)
+{
+	static const char *const bad[] = {"allow *:443",
+					  "allow *.com:443",
+					  "allow a*.b.test:443",
+					  "allow a.test",
+					  "allow a.test:0",
+					  "allow a.test:65536",
+					  "allow a.test:9-8",
+					  "allow a.test:443/quic",
+					  "allow 10.0.0.1:443",
+					  "range a.test:443",
+					  "range 10.0.0.1/8:443",
+					  "range 10.0.0.0/33:443",
+					  "allow a.test:443@10.0.0.1/8",
+					  "limit nothing 3",
+					  "x y"};
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct judge *j = NULL;
+		struct err e = {0};
+
+		CHECK(judge_new(bad[i], strlen(bad[i]), &j, &e) < 0 && j == NULL);
+	}
+}
+
+TEST(an_address_stands_for_one_name_for_good)
+{
+	struct judge *j = rules(policy);
+	const char *why, *rule;
+	uint8_t a[4], b[4], c[4];
+	struct resolve_addr at = {0};
+	struct judge_dest d;
+
+	CHECK(judge_address(j, "api.allowed.test", 16, a, &why, &rule) == 0);
+	CHECK(judge_address(j, "x.allowed.test", 14, b, &why, &rule) == 0 && memcmp(a, b, 4) != 0);
+	CHECK(judge_address(j, "api.allowed.test", 16, c, &why, &rule) == 0 &&
+	      memcmp(a, c, 4) == 0);
+	CHECK(judge_address(j, "evil.test", 9, c, &why, &rule) < 0);
+	memcpy(at.a, b, 4);
+	CHECK(judge_dest(j, &at, 443, &d) && d.named && strcmp(d.name, "x.allowed.test") == 0);
+	at.a[3]++;
+	CHECK(!judge_dest(j, &at, 443, &d)); /* stands for nothing */
+	judge_free(j);
+}
+
+TEST(names_below_a_wildcard_are_counted)
+{
+	struct judge *j = rules(policy);
+	const char *why = "", *rule;
+	char name[64];
+	uint8_t a[4];
+
+	for (int i = 0; i < WILD_NAMES_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "n%d.allowed.test", i);
+		CHECK(judge_address(j, name, strlen(name), a, &why, &rule) == 0);
+	}
+	CHECK(judge_address(j, "more.allowed.test", 17, a, &why, &rule) < 0);
+	CHECK(strcmp(why, "dns_budget") == 0);
+	CHECK(judge_address(j, "abcdefghijklmnopqrstuvwxyz0123456.deep.test", 43, a, &why, &rule) <
+	      0);
+	CHECK(strcmp(why, "dns_label") == 0);
+	judge_free(j);
+}
+
+static int http(const char *text)
+{
+	struct judge_dest d = {.named = true, .port = 80, .name = "a.test"};
+	const char *why;
+	char seen[256] = "";
+
+	return judge_first(CHECK_HTTP, &d, (const uint8_t *)text, strlen(text), &why, seen);
+}
+
+TEST(heads_of_requests)
+{
+	CHECK(http("GET / HTTP/1.1\r\nHost: A.test.\r\n\r\n") == 1);
+	CHECK(http("GET / HTTP/1.1\r\nHost: a.test:80\r\nX: y\r\n\r\n") == 1);
+	CHECK(http("GET / HTTP/1.1\r\nHost: a.test\r\n") == 0);
+	CHECK(http("GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n") == -1);
+	CHECK(http("GET http://evil.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n") == -1);
+	CHECK(http("CONNECT evil.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n") == -1);
+	CHECK(http("GET / HTTP/1.1\r\nHost: a.test\r\nHost: evil.test\r\n\r\n") == -1);
+	CHECK(http("GET / HTTP/1.1\r\nHost: a.test\r\nHost : evil.test\r\n\r\n") == -1);
+	CHECK(http("GET / HTTP/1.1\r\nHost: a.test\r\n evil.test\r\n\r\n") == -1);
+	CHECK(http("GET / HTTP/1.1\nHost: a.test\n\r\n\r\n") == -1);
+	CHECK(http("GET / HTTP/1.1\r\nX: y\r\n\r\n") == -1);
+}
+TEST_MAIN()
