@@ -34,11 +34,12 @@ static void differ(struct receipt_diffs *to, const char *wall, const char *asked
 static void differ(struct receipt_diffs *to, const char *wall, const char *asked, const char *found,
 		   ...)
 {
-	struct receipt_diff *d = &to->d[to->n];
+	struct receipt_diff *d;
 	va_list ap;
 
 	if (to->n++ >= RECEIPT_DIFFS_MAX)
 		return;
+	d = &to->d[to->n - 1];
 	(void)snprintf(d->wall, sizeof(d->wall), "%s", wall);
 	(void)snprintf(d->asked, sizeof(d->asked), "%s", asked);
 	va_start(ap, found);
