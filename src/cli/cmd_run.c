@@ -180,7 +180,7 @@ static bool start(struct plan *p, struct run_outcome *o)
 {
 	struct run_args *a = p->args;
 	const char *stdio = getenv("BRIG_STDIO");
-	struct egress_log log;
+	static struct egress_log log; /* untouched where no gate is asked for */
 	struct launch l = {
 	    .spec = &a->spec,
 	    .argv = p->argv,
@@ -201,7 +201,8 @@ static bool start(struct plan *p, struct run_outcome *o)
 	for (int i = 0; i < 2; i++)
 		outlet_init(&l.out[i], capture ? -1 : STDOUT_FILENO + i, capture ? CAPTURE_MAX : 0);
 	o->launch = &l;
-	egress_log_init(&log, p->egress_fd);
+	if (l.egress != NULL)
+		egress_log_init(&log, p->egress_fd);
 	r = launch_run(&l, &o->fault);
 	launch_receipt_free(p->receipt);
 	if (r == 0 && p->files.patch_n > 0 && l.have_result && l.result.how != HOW_ERROR &&
@@ -214,7 +215,8 @@ static bool start(struct plan *p, struct run_outcome *o)
 	o->launch = NULL;
 	if (l.leaving)
 		return false;
-	egress_log_done(&log);
+	if (l.egress != NULL)
+		egress_log_done(&log);
 	for (int i = 0; i < 2; i++)
 		outlet_done(&l.out[i]);
 	return true;

@@ -10,8 +10,8 @@
 #include "cli/run_report.h"
 #include "cli/say.h"
 #include "receipt/receipt.h"
-#include "core/state.h"
 #include "sys/ids.h"
+#include "core/state.h"
 #include "wire/frame.h"
 
 #include <errno.h>

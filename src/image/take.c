@@ -77,7 +77,7 @@ static _Noreturn void worker(int tar_fd, int tree_fd, int out, int lock_fd,
 	int r;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	(void)signal(SIGPIPE, SIG_IGN);
+	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	keep_only(keep, ARRAY_LEN(keep));
 	r = intake_jail(tree_fd);
 	if (r < 0)
@@ -88,7 +88,7 @@ static _Noreturn void worker(int tar_fd, int tree_fd, int out, int lock_fd,
 		r = tree_digest(tree_fd, m.digest, &m.err);
 	if (r < 0)
 		m.kind = REPORT_FAILED;
-	_exit(file_write_all(out, &m, sizeof(m)) < 0);
+	_exit(file_write_all(out, &m, sizeof(m)) < 0 ? 1 : 0);
 }
 
 /* The worker has read hostile bytes: nothing it says reaches a terminal or a path unchecked. */

@@ -74,8 +74,8 @@ TEST(a_name_has_one_form_or_none)
 					  "a..test",
 					  "api.allowed.test:443",
 					  "\xd0\xb0pi.allowed.test",
-					  "api\xe3\x80\x82"
-					  "allowed.test",
+					  ("api\xe3\x80\x82"
+					   "allowed.test"),
 					  "localhost",
 					  "1.2.3.4",
 					  "0x7f.1",
