@@ -9,6 +9,8 @@ no control byte, and leave nothing. The harness looks for processes, mounts, rec
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import time
 
@@ -16,7 +18,8 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "lib"), HERE]
 import brigtest  # noqa: E402
-from brigtest import case, eq, main, nothing_left, ok  # noqa: E402
+import reap  # noqa: E402
+from brigtest import Skip, case, eq, main, nothing_left, ok  # noqa: E402
 import escapelib  # noqa: E402
 
 HOSTILE = os.path.join(escapelib.BUILT, "agent", "brig-init")
@@ -167,6 +170,30 @@ def cgroups_below_the_leaf_go_too(m):
     """Where the folders are the caller's own it can make some; elsewhere it is refused."""
     for _ in range(3):
         ok(hostile(m, "groups").rc == 0, "exit code")
+
+
+@case(modes=("root",))
+def cgroups_made_below_the_leaf_are_removed(m):
+    """The same for certain: what such a PID 1 would make is made from outside, folders without permissions among it."""
+    p = m.popen(m.run_argv("--", "sh", "-c", "echo up; exec sleep 1000"), stdout=subprocess.PIPE)
+    eq(p.stdout.readline(), b"up\n", "the sandbox")
+    reap.remember(m.state)
+    tops = [d for d in reap.cgroups(m.state) if os.path.exists(os.path.join(d, "cgroup.kill"))]
+    if not tops:
+        p.send_signal(signal.SIGINT)
+        p.wait()
+        raise Skip("no cgroup v2 here")
+    at = os.path.join(tops[0], "exec-1")
+    for i in range(40):
+        at = os.path.join(at, f"deep-{i}")
+        os.makedirs(os.path.join(at, "beside"))
+        os.chmod(os.path.join(at, "beside"), 0)
+        os.chmod(at, 0o700 if i % 7 else 0)
+    os.makedirs(os.path.join(tops[0], "exec-2", "more"))
+    p.send_signal(signal.SIGINT)
+    p.wait()
+    nothing_left(m, 5)
+    ok(not os.path.exists(tops[0]), f"{tops[0]} is still there")
 
 
 # ---- files on their way out ----
