@@ -38,6 +38,11 @@ static const char script[] =
     "cd /tmp; r=/tmp/root\n"
     "mmdebstrap --mode=fakechroot --variant=custom --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --include=\"$2\" "
     "--format=directory \"$1\" $r 'deb [trusted=yes] copy:///tmp/debs ./' || fail\n"
+    /* fakechroot writes its root before absolute targets */
+    "find $r -type l -lname \"$r/*\" | while read -r l; do\n"
+    "  t=$(readlink \"$l\") && ln -sfn \"${t#$r}\" \"$l\" || exit 1\n"
+    "done || fail\n"
+    "[ -z \"$(find $r -type l -lname \"$r*\")\" ] || { echo 'links lead out of the root' >&4; exit 1; }\n"
     "chmod -R u+rwX $r || fail\n"
     "if [ -n \"$3\" ]; then\n"
     "  echo \"$3:x:1000:1000::/home/$3:/bin/bash\" >>$r/etc/passwd; echo \"$3:x:1000:\" >>$r/etc/group\n"
