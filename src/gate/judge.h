@@ -71,7 +71,7 @@ struct judge_record {
 	const char *close_reason;
 };
 
-int must_check judge_new(const char *rules, size_t n, struct judge **ret, struct err *e);
+int must_check judge_new(const char *text, size_t n, struct judge **ret, struct err *e);
 void judge_free(struct judge *j);
 const struct judge_limits *judge_limits(const struct judge *j);
 /* The resolvers the rules name, comma-separated; NULL = the host's. */

@@ -4,7 +4,7 @@
 #include "gate/judge.h"
 
 enum floor_class { FLOOR_OPEN, FLOOR_NAMED /* only by a rule that names the range */, FLOOR_NEVER };
-enum floor_class floor_of(const struct resolve_addr *a);
+enum floor_class floor_of(const struct resolve_addr *x);
 bool addr_in(const uint8_t *a, const uint8_t *net, uint32_t bits);
 
 struct net_of { /* a CIDR range */

@@ -490,7 +490,7 @@ static void start(struct box *b, int fd)
 	struct flow *f = calloc(1, sizeof(*f));
 	const struct judge_limits *l = judge_limits(b->judge);
 	struct resolve_addr orig = {.v6 = false};
-	struct sockaddr_storage ss;
+	struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
 	socklen_t n = sizeof(ss);
 	uint16_t port = 0;
 	int one = 1;
