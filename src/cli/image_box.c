@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum end_code { END_OK, END_TOOL, END_FAULT, END_TIMEOUT, END_MEMORY };
-enum { HOUR_MS = 3600 * 1000, ENTRIES_MAX = 4000000, PIDS = 4096, SLACK = 512 << 20 };
+enum { HOUR_MS = 3600 * 1000, ENTRIES_MAX = 4000000, PIDS = 4096, SLACK = 512 << 20, TEXT_MAX = 190, HEAD_MAX = 60 };
 
 int image_box_limit(struct image_box_limits *l, const char *option, const char *value, struct err *e)
 {
@@ -217,11 +217,32 @@ static const char *last_words(char *text)
 	return msg != NULL ? msg + 5 : last;
 }
 
+/* One printable line of a tool's words: the beginning, and the end, where Go programs put the reason. */
+static const char *one_line(char *text, char dst[TEXT_MAX])
+{
+	const char *from = last_words(text);
+	size_t n = 0, len;
+
+	while (*from != '\0' && (*from <= ' ' || *from > '~'))
+		from++;
+	len = strlen(from);
+	for (size_t i = 0; i < len; i++) {
+		if (len >= TEXT_MAX && i == HEAD_MAX) {
+			memcpy(dst + n, "...", 3);
+			n += 3;
+			i = len - (TEXT_MAX - HEAD_MAX - 4);
+		}
+		dst[n++] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
+	}
+	dst[n] = '\0';
+	return dst;
+}
+
 int image_box_end(struct image_box *b, char **notes, size_t *n, struct err *e)
 {
 	_cleanup_close_ int fd = b->notes_fd;
 	_cleanup_free_ char *text = NULL;
-	char q[QUOTE_MAX];
+	char line[TEXT_MAX];
 	int status = 0;
 
 	(void)close(b->out_fd);
@@ -236,12 +257,12 @@ int image_box_end(struct image_box *b, char **notes, size_t *n, struct err *e)
 		*notes = steal_ptr(&text);
 		return 0;
 	case END_TOOL:
-		return err_set(e, ERR_INVALID, EINVAL, "%s", quote(last_words(text), q));
+		return err_set(e, ERR_INVALID, EINVAL, "%s", one_line(text, line));
 	case END_TIMEOUT:
 		return err_set(e, ERR_LIMITED, ETIMEDOUT, "the tools took longer than --timeout allows");
 	case END_MEMORY:
 		return err_set(e, ERR_LIMITED, ENOMEM, "the tools needed more than --memory allows");
 	default:
-		return err_set(e, ERR_INTERNAL, EIO, "%s", quote(last_words(text), q));
+		return err_set(e, ERR_INTERNAL, EIO, "%s", one_line(text, line));
 	}
 }
