@@ -41,7 +41,9 @@ static int add_rule(struct pull *p, const char *host, struct err *e)
 {
 	const char *colon = strrchr(host, ':');
 	bool port = colon != NULL && strchr(colon, ']') == NULL;
-	int n = snprintf(p->rules + p->rules_n, RULES_MAX - p->rules_n, "allow %s%s\n", host, port ? "" : ":443");
+	bool address = host[0] == '[' || host[strspn(host, "0123456789.:")] == '\0';
+	int n = snprintf(p->rules + p->rules_n, RULES_MAX - p->rules_n, "%s %s%s\n", address ? "range" : "allow", host,
+			 port ? "" : ":443");
 
 	if (n < 0 || (size_t)n >= RULES_MAX - p->rules_n)
 		return err_set(e, ERR_LIMITED, E2BIG, "too many hosts");
