@@ -140,12 +140,14 @@ static int remove_v2(const char *path, uint64_t deadline_ms)
 			return r;
 	}
 	r = rmdir_wait(AT_FDCWD, path, 0);
-	if (r == -EBUSY && fd >= 0) { /* more leaves than the first */
+	if (r == 0)
+		return 0;
+	if (r == -EBUSY && fd >= 0) { /* more leaves than the first, or its processes are on their way out */
 		r = remove_below(steal_fd(&fd), deadline_ms);
 		if (r < 0)
 			return r;
 	}
-	return r == 0 ? 0 : rmdir_wait(AT_FDCWD, path, deadline_ms);
+	return rmdir_wait(AT_FDCWD, path, deadline_ms);
 }
 
 int cgset_remove(struct cgset *c, unsigned wait_ms)
