@@ -14,6 +14,7 @@ installed = $(foreach f,$(wildcard docs/man/*.[1-8]),$(f):$(SHARE)/man/man$(subs
 	$(foreach f,$(wildcard dist/completions/_brig),$(f):$(SHARE)/zsh/site-functions/_brig:644) \
 	$(foreach f,$(wildcard dist/completions/brig.fish),$(f):$(SHARE)/fish/vendor_completions.d/brig.fish:644) \
 	$(foreach f,$(wildcard dist/profiles/*.yaml),$(f):$(SHARE)/brig/profiles/$(notdir $(f)):644) \
+	$(foreach f,$(wildcard dist/recipes/*.yaml),$(f):$(SHARE)/brig/recipes/$(notdir $(f)):644) \
 	$(foreach f,$(apparmor),$(f):$(SYSCONFDIR)/apparmor.d/$(notdir $(f)):644) \
 	$(OUT)/brig:$(PREFIX)/bin/brig:755 \
 	$(OUT)/brig-init:$(LIBEXECDIR)/brig-init:755 $(OUT)/brig-gate:$(LIBEXECDIR)/brig-gate:755
@@ -26,5 +27,5 @@ install: all
 	done
 uninstall:
 	@set -e; for f in $(installed); do f=$${f#*:}; rm -f "$(D)$${f%:*}"; done
-	@rmdir -p --ignore-fail-on-non-empty $(D)$(LIBEXECDIR) $(D)$(SHARE)/brig/profiles 2>/dev/null || true
+	@rmdir -p --ignore-fail-on-non-empty $(D)$(LIBEXECDIR) $(D)$(SHARE)/brig/profiles $(D)$(SHARE)/brig/recipes 2>/dev/null || true
 .PHONY: install uninstall

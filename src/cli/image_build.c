@@ -66,7 +66,8 @@ static const char script[] =
 /* RECIPE: a path, or the name of a shipped one. */
 static int read_recipe(const char *word, char *path, size_t size, char *text, size_t room, struct err *e)
 {
-	const char *const places[] = {"%.400s", "/usr/local/share/brig/recipes/%.400s.yaml", "/usr/share/brig/recipes/%.400s.yaml"};
+	const char *const places[] = {"%.400s", BRIG_LIBEXECDIR "/../../share/brig/recipes/%.400s.yaml",
+				      "/usr/share/brig/recipes/%.400s.yaml"};
 	bool is_path = strchr(word, '/') != NULL || strchr(word, '.') != NULL;
 	char q[QUOTE_MAX], self[512];
 	ssize_t n;

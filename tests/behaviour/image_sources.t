@@ -195,6 +195,22 @@ def erofs(m):
     ok(b"Uid: 0" in r.out, r)
 
 
+@case(modes=("root",))
+def recipe(m):
+    """A small Debian, twice: the same digest; its user, its package list. Needs the host's Debian mirrors."""
+    p = os.path.join(m.mkdir("mini"), "mini.yaml")
+    with open(p, "w") as f:
+        f.write("suite: bookworm\npackages: [bash]\nuser: someone\nworkdir: /w\ncmd: [bash]\n")
+    env = {"BRIG_CACHE": m.mkdir("cache")}
+    one = json.loads(done(image(m, "build", "--json", "--name", "mini", p, env=env)).out)
+    two = json.loads(done(image(m, "build", "--json", "--name", "mini2", p, env=env)).out)
+    eq(two["digest"], one["digest"], "the second build")
+    with open(os.path.join(os.path.dirname(tree(m, "mini")["tree"]), "packages")) as f:
+        ok("bash=" in f.read(), "bash is among the packages")
+    r = done(m.run("--image", "mini", "--", "bash", "-c", "id -un; grep -rl /tmp/root /etc; find /etc /usr -lname '/tmp/root*'"))
+    eq(r.out, b"someone\n", "the user, and no trace of where it was built")
+
+
 @case
 def refused_words(m):
     refusal(image(m, "pull", "debian"), "host")
