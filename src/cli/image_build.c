@@ -129,7 +129,7 @@ static int make(const char *word, const struct recipe *rec, const char *name, st
 	const char *base = strrchr(word, '/');
 	struct image_new *n = NULL;
 	struct err tool = ERR_INIT;
-	size_t len;
+	size_t len = 0;
 	int r, end;
 
 	(void)snprintf(source, sizeof(source), "recipe:%.200s", base != NULL ? base + 1 : word);
@@ -175,7 +175,7 @@ static int build(const char *word, const char *name, struct image_box *b, bool j
 {
 	char path[1024], base[IMAGE_NAME_MAX + 1], tag[IMAGE_NAME_MAX + 1];
 	_cleanup_free_ char *text = malloc(RECIPE_MAX + 1);
-	struct recipe rec;
+	struct recipe rec = {.suite = NULL};
 	int r, n = text == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory")
 				: read_recipe(word, path, sizeof(path), text, RECIPE_MAX + 1, e);
 
