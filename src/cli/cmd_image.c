@@ -53,18 +53,6 @@ static int unknown(const char *name)
 	return say_usage("image", &e);
 }
 
-static bool wants_help(const struct command *c, char *const *argv)
-{
-	struct opt_parser p = opt_parser(c->impl->opts, c->impl->nopts, argv);
-	const struct opt *o = NULL;
-	const char *v;
-
-	while (opt_next(&p, &o, &v, NULL) > 0)
-		if (o->letter == 'h')
-			return true;
-	return false;
-}
-
 static int image_run(int argc, char **argv)
 {
 	const struct command *c;
@@ -77,7 +65,7 @@ static int image_run(int argc, char **argv)
 	c = find(argv[1]);
 	if (c == NULL)
 		return unknown(argv[1]);
-	if (wants_help(c, argv + 1))
+	if (command_wants_help(c, argv + 1))
 		return help_command(c);
 	return c->impl->run(argc - 1, argv + 1);
 }

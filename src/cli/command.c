@@ -47,8 +47,7 @@ static int unknown_command(const char *name)
 	return say_usage(NULL, &e);
 }
 
-/* --help among a command's own options, before its operands. */
-static bool wants_help(const struct command *c, char *const *argv)
+bool command_wants_help(const struct command *c, char *const *argv)
 {
 	struct opt_parser p = opt_parser(c->impl->opts, c->impl->nopts, argv);
 	const struct opt *o = NULL;
@@ -78,7 +77,7 @@ int cli_main(int argc, char **argv)
 	c = command_find(argv[1]);
 	if (c == NULL)
 		return unknown_command(argv[1]);
-	if (wants_help(c, argv + 1))
+	if (command_wants_help(c, argv + 1))
 		return help_command(c);
 	return c->impl->run(argc - 1, argv + 1);
 }

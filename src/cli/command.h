@@ -22,6 +22,8 @@ struct command {
 extern const struct command commands[];
 extern const unsigned int commands_n;
 const struct command *command_find(const char *name); /* NULL when unknown */
+/* --help among the command's own options, before its operands; argv[0] is its name. */
+bool command_wants_help(const struct command *c, char *const *argv);
 
 /* Exit codes of brig itself. */
 enum {

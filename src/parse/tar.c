@@ -110,7 +110,7 @@ static int normal_path(char *p, const char **why)
 	return 0;
 }
 
-static int header_path(const struct ustar *h, char dst[TAR_PATH_MAX])
+static void header_path(const struct ustar *h, char dst[TAR_PATH_MAX])
 {
 	size_t n = 0, len;
 
@@ -122,7 +122,6 @@ static int header_path(const struct ustar *h, char dst[TAR_PATH_MAX])
 	len = strnlen(h->name, sizeof(h->name));
 	memcpy(dst + n, h->name, len);
 	dst[n + len] = '\0';
-	return 0;
 }
 
 static int begin_meta(struct tar *t, const struct ustar *h, uint64_t size, size_t *ret_meta, const char **why)
@@ -196,7 +195,7 @@ static int fill(struct tar *t, const struct ustar *h, struct tar_entry *e, const
 	if (t->has_path)
 		memcpy(e->path, t->path, sizeof(e->path));
 	else
-		(void)header_path(h, e->path);
+		header_path(h, e->path);
 	if (e->path[0] == '\0')
 		return no(why, "an empty path");
 	if (e->type != TAR_DIR && e->path[strlen(e->path) - 1] == '/')
