@@ -31,6 +31,8 @@ $(O)/replay/%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o $(O)/lib.a
 run = @$(if $(strip $(1)),$(PROVE) $(2) $(1),echo 'no test found for $@' >&2; exit 1)
 suite = $(or $(T),$(sort $(wildcard tests/$(1)/*.t)))
 programs: all $(TOOLS)
+# All that more than one stage would build: two of them may then run at once.
+built: programs attacks $(UNITS) $(FUZZERS:%=$(O)/replay/%) $(LIBSRC:%.c=$(O)/%.o)
 
 unit: $(UNITS)
 	$(call run,$(sort $(UNITS)),-j2)
@@ -72,4 +74,4 @@ format:
 cov:
 	@+$(MAKE) --no-print-directory V=cov unit
 	tools/coverage.sh
-.PHONY: programs unit replay agent-test behaviour kill-test vm-test lint fuzz test bench demo format cov
+.PHONY: programs built unit replay agent-test behaviour kill-test vm-test lint fuzz test bench demo format cov
