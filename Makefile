@@ -55,7 +55,7 @@ ifeq ($(CC),gcc)
   CFLAGS += -Wno-format-truncation -Wlogical-op -Wduplicated-cond -Wduplicated-branches
 endif
 
-# The release build of both programs uses musl: glibc asks the processor some thirty questions before main, and
+# The release build of all programs uses musl: glibc asks the processor some thirty questions before main, and
 # each is an exit to the monitor on a virtual machine (1.2 ms of an 11 ms start); and the agent is 100 KB
 # of text instead of 800. musl has no fortified functions; src/compat has those that Debian's archives
 # of the libraries, made for glibc, call.
@@ -70,6 +70,7 @@ ifeq ($(V),release)
   PROG_END := $(MUSL)/crtn.o
   PROG_LIBS = $(patsubst -l%,/usr/lib/$(shell gcc -print-multiarch)/lib%.a,$(LIBS_$(@F)))
   MODS_brig += compat
+  MODS_brig-gate += compat
 else
   PROG_CC := $(CC)
   PROG_CFLAGS := $(CFLAGS)
@@ -129,11 +130,10 @@ $(OUT)/brig-init: $(call prog_objs,brig-init) $(O)/sources
 	$(call say,LINK,$@)
 	$(link_prog)
 	$(Q)! readelf -lW $@ | grep INTERP || [ $(V) != release ] # it must need nothing of the image
-# With glibc, which Debian's archive of c-ares is made for; nobody waits for its start.
-$(OUT)/brig-gate: $(O)/src/bin/brig-gate.o $(call objs,$(MODS_brig-gate)) $(O)/sources
+$(OUT)/brig-gate: $(call prog_objs,brig-gate) $(O)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $(filter %.o,$^) $(LIBS_brig-gate) -o $@
+	$(link_prog)
 $(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o) $(O)/sources
 	@rm -f $@
 	$(call say,AR,$@)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 
 void *__memcpy_chk(void *dst, const void *src, size_t n, size_t size);
 char *__strncpy_chk(char *dst, const char *src, size_t n, size_t size);
@@ -23,6 +24,7 @@ int __sprintf_chk(char *dst, int flag, size_t size, const char *fmt, ...)
 int __vfprintf_chk(FILE *f, int flag, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
 int __fprintf_chk(FILE *f, int flag, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+long __fdelt_chk(long fd);
 
 static void check(size_t n, size_t size)
 {
@@ -95,4 +97,12 @@ int __fprintf_chk(FILE *f, int flag, const char *fmt, ...)
 	r = __vfprintf_chk(f, flag, fmt, ap);
 	va_end(ap);
 	return r;
+}
+
+/* Which word of an fd_set a descriptor is in: FD_SET(3) and its like. */
+long __fdelt_chk(long fd)
+{
+	if (fd < 0 || fd >= FD_SETSIZE)
+		abort();
+	return fd / (long)(8 * sizeof(long));
 }
