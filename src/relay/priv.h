@@ -2,7 +2,7 @@
 /* Inside the gate's process: one attached sandbox and its connections. One thread, no locks. */
 #include "net/net.h"
 #include "gate/judge.h"
-#include "relay/loop.h"
+#include "sys/loop.h"
 #include "relay/pump.h"
 #include "relay/resolve.h"
 

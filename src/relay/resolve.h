@@ -2,7 +2,7 @@
 /* Names asked of real resolvers, by c-ares, within the event loop. Its answers are hostile: whoever made
  * them may be an enemy of this host, so every address is judged before it is used (gate/). */
 #include "gate/judge.h"
-#include "relay/loop.h"
+#include "sys/loop.h"
 
 #include <netinet/in.h>
 #include <stddef.h>

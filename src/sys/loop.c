@@ -1,4 +1,4 @@
-#include "relay/loop.h"
+#include "sys/loop.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 #pragma once
 /*
- * The gate's event loop: edge-triggered descriptors, things to do again at once, and a tick. One thread.
+ * The event loop of the processes that hold connections: edge-triggered descriptors, things to do again at once, and a
+ * tick. One thread.
  */
 #include "base/err.h"
 

@@ -1,0 +1,107 @@
+#include "sys/confine.h"
+
+#include "base/cleanup.h"
+#include "sys/ids.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * The order matters: ids before capabilities, both before no_new_privs, the filter last, since it refuses what the
+ * others need. Constants newer than Debian 12's headers are given by value.
+ */
+
+static int drop_ids(const struct confine *c, char *why, size_t size)
+{
+	(void)snprintf(why, size, "%s: an id of its own", c->who);
+	if (!ids_host_root())
+		return 0; /* as whoever started it; there is no other id to have */
+	return setgroups(0, NULL) < 0 || setresgid(c->id, c->id, c->id) < 0 ||
+		       setresuid(c->id, c->id, c->id) < 0
+		   ? -errno
+		   : 0;
+}
+
+static int drop_caps(const struct confine *c, char *why, size_t size)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {{0}};
+
+	(void)snprintf(why, size, "%s: dropping capabilities", c->who);
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return -errno;
+	return syscall(SYS_capset, &h, none) < 0 ? -errno : 0;
+}
+
+static int allow_file(int ruleset_fd, const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	struct landlock_path_beneath_attr a = {.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE, .parent_fd = fd};
+
+	return fd < 0 || syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &a, 0) < 0 ? -errno : 0;
+}
+
+static int no_files(const struct confine *c, char *why, size_t size)
+{
+	struct {
+		uint64_t fs, net, scoped;
+	} attr = {.fs = (1u << 13) - 1, .net = 1u << 0 /* BIND_TCP */, .scoped = 3 /* unix, signals */};
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	_cleanup_close_ int fd = -1;
+
+	(void)snprintf(why, size, "%s: Landlock", c->who);
+	if (abi < 1)
+		return 0; /* `brig check` and --require landlock speak about it */
+	fd = (int)syscall(SYS_landlock_create_ruleset, &attr,
+			  abi >= 6   ? sizeof(attr)
+			  : abi >= 4 ? 2 * sizeof(uint64_t)
+				     : sizeof(uint64_t),
+			  0);
+	if (fd < 0)
+		return -errno;
+	for (const char *const *f = c->files; *f != NULL; f++) {
+		int r = allow_file(fd, *f);
+
+		if (r < 0)
+			return r;
+	}
+	return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;
+}
+
+int confine_enter(const struct confine *c, char *why, size_t size)
+{
+	const struct sock_fprog prog = {
+	    .len = (unsigned short)c->filter_n,
+	    .filter = (struct sock_filter *)(uintptr_t)c->filter, /* NOLINT(performance-no-int-to-ptr) */
+	};
+	struct rlimit core = {0, 0}, files;
+	int r;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	(void)setrlimit(RLIMIT_CORE, &core);
+	r = drop_ids(c, why, size);
+	if (r == 0)
+		r = drop_caps(c, why, size);
+	if (r < 0)
+		return r;
+	(void)snprintf(why, size, "%s: no_new_privs", c->who);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return -errno;
+	r = no_files(c, why, size);
+	if (r < 0)
+		return r;
+	(void)snprintf(why, size, "%s: seccomp", c->who);
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
+}
