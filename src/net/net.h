@@ -19,7 +19,7 @@
 
 /* What is handed out. Absent ones are -1. All non-blocking and close-on-exec. */
 enum net_sock {
-	NET_TCP4, /* listener; an accepted socket's own name is where the sandbox wanted to go */
+	NET_TCP4, /* listener; net_origin tells where an accepted socket wanted to go */
 	NET_TCP6, /* the same; -1 where the host has no IPv6 */
 	NET_DNS4, /* UDP 53: questions to any address, which IP_PKTINFO tells; answer with it as source */
 	NET_DROPS, /* NETLINK_NETFILTER: a copy of the head of each packet that was refused */
@@ -33,6 +33,12 @@ struct net_socks {
 #define NET_OWN4_TEXT "198.18.0.2" /* the sandbox's own address */
 #define NET_DNS4_TEXT "198.18.0.1" /* its name server */
 #define NET_OWN6_TEXT "fd00:5b:ffff::2"
+/* Of a guest behind a TAP interface: its only address, that of its gateway, and the gateway's MAC address, which stays
+ * the same for every sandbox, so that what a restored guest has in its ARP cache is right. */
+#define NET_TAP_NAME   "tap0"
+#define NET_GUEST_TEXT "172.31.255.2"
+#define NET_GATEWAY_TEXT "172.31.255.1"
+#define NET_GATEWAY_MAC {0x02, 'b', 'r', 'i', 'g', 0x01}
 enum {
 	NET_TCP_PORT = 99,      /* of the listeners: below 1024, so nothing inside can take it first */
 	NET_DROPS_GROUP = 5,    /* NFLOG group */
@@ -40,6 +46,17 @@ enum {
 	NET_DROPS_PER_S = 200,  /* more are refused without a copy */
 	NET_RANGES_MAX = 256,
 	NET_BATCH_MAX = 48 * 1024,
+	NET_GUEST_PREFIX = 30,
+};
+
+/*
+ * How packets come to the listeners. What is refused, and that nothing leaves, is the same for both; which one a
+ * sandbox has is found by asking the kernel, in this order.
+ */
+enum net_way {
+	NET_TPROXY,   /* addresses stay as they are; nothing is tracked (nft_tproxy, nft_socket) */
+	NET_REDIRECT, /* destinations are changed, which takes connection tracking (nft_redir, nft_chain_nat) */
+	NET_WAYS,
 };
 
 /* Addresses that TCP may be asked for: first and last, IPv4 in the first four bytes. */
@@ -49,22 +66,23 @@ struct net_range {
 };
 
 struct net_plan {
-	bool tap;       /* the sandbox is a guest behind a TAP interface in the namespace */
-	size_t batch_n;
-	uint8_t batch[NET_BATCH_MAX];
+	bool tap;           /* the sandbox is a guest behind a TAP interface in the namespace */
+	enum net_way first; /* ways before it are not tried */
+	size_t batch_n[NET_WAYS];
+	uint8_t batch[NET_WAYS][NET_BATCH_MAX];
 };
 
 /*
- * Make the rule set. Ranges may overlap; they are sorted and joined in place. guest4 is NULL, or the
- * only IPv4 source address (network order) that frames from interface "tap0" may have.
+ * Make the rule set, for each way. Ranges may overlap; they are sorted and joined in place. guest4 is NULL, or the
+ * only IPv4 source address (network order) that frames from interface NET_TAP_NAME may have.
  * 0, or -E2BIG.
  */
 int must_check net_plan_gate(struct net_plan *p, struct net_range *r, uint32_t n, const uint8_t *guest4);
 
 /*
- * In the namespace, with CAP_NET_ADMIN and CAP_NET_BIND_SERVICE over it, loopback being up: addresses,
- * routes, rule set, sockets. Neither allocates nor keeps state. On failure -errno with what failed in
- * *why, and nothing to close.
+ * In the namespace, with CAP_NET_ADMIN and CAP_NET_BIND_SERVICE over it, loopback being up, and, for a guest, with
+ * NET_TAP_NAME made: addresses, routes, sockets, rule set. Neither allocates nor keeps state. On failure -errno with
+ * what failed in *why, and nothing to close.
  */
 int must_check net_setup(const struct net_plan *p, struct net_socks *ret, char *why, size_t size);
 /* Close all that are there. */
@@ -73,5 +91,32 @@ void net_socks_close(struct net_socks *s);
 int must_check net_send(int sock, const struct net_socks *s);
 /* Take them: 0, -EPIPE when the other end closed instead, or -errno. Raw system calls only (sys/raw.h). */
 int must_check net_take(int sock, struct net_socks *ret);
-/* Whether this host's kernel takes the rule set: tried in a namespace of a child's own. 0 or -errno, with what failed in *why. */
-int must_check net_probe(char *why, size_t size);
+/*
+ * Where an accepted socket of a listener wanted to go: IPv4 in the first four bytes, network order. A listener's own
+ * address means itself. 0 or -errno.
+ */
+int must_check net_origin(int fd, bool *ret_v6, uint8_t ret_addr[16], uint16_t *ret_port);
+
+/* ---- what a host offers ---- */
+
+/* Things the network of a gate is made of, see parts.def. */
+enum net_part {
+#define NET_PART(id, name, modules, purpose) NET_PART_##id,
+#include "net/parts.def"
+#undef NET_PART
+	NET_PARTS,
+};
+struct net_part_info {
+	const char *name, *modules, *purpose;
+};
+extern const struct net_part_info net_part_info[NET_PARTS];
+struct net_offer {
+	int err[NET_PARTS];       /* 0 = there, else errno */
+	int setup_err[NET_WAYS];  /* of a whole set-up by this way */
+	char why[NET_WAYS][160];  /* what failed then */
+};
+/*
+ * Try everything in namespaces of a child's own. 0, or -errno when not even that was possible: then it is said of
+ * NET_PART_namespaces.
+ */
+int must_check net_probe(struct net_offer *ret);

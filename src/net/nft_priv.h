@@ -1,26 +1,36 @@
 #pragma once
 /*
- * Netlink messages for nf_tables, written into a buffer of the caller's (netlink(7),
- * linux/netfilter/nf_tables.h). A full buffer is remembered in `full`, and checked once at the end.
+ * The vocabulary of nf_tables rules, in the words of nft(8), written as netlink messages
+ * (linux/netfilter/nf_tables.h). Everything belongs to the one table of the sandbox's. Pure.
  */
-#include <stdbool.h>
-#include <stddef.h>
+#include "net/net.h"
+#include "net/nl_priv.h"
+
 #include <stdint.h>
 
-struct nl {
-	uint8_t *p;
-	size_t n, cap;
-	size_t msg; /* where the open message starts */
-	uint32_t seq;
-	bool full;
-};
+/* ---- nft.c: what rules stand in ---- */
+void nft_batch_begin(struct nl *b); /* and the table */
+void nft_batch_end(struct nl *b);
+/* `type` is "filter" or "nat"; hook and priority as linux/netfilter.h has them. Its policy is accept. */
+void nft_chain(struct nl *b, const char *name, const char *type, uint32_t hook, int32_t priority);
+/* An interval set of the addresses of one family among r, sorted and joined, named "to4" or "to6". */
+void nft_set(struct nl *b, bool v6, const struct net_range *r, uint32_t n);
+size_t nft_rule(struct nl *b, const char *chain); /* returns what nft_rule_end needs */
+void nft_rule_end(struct nl *b, size_t at);
 
-void nl_begin(struct nl *b, uint16_t type, uint16_t flags, uint8_t family, uint16_t res_id);
-void nl_end(struct nl *b);
-size_t nl_nest(struct nl *b, uint16_t type); /* returns what nl_close needs */
-void nl_close(struct nl *b, size_t at);
-void nl_attr(struct nl *b, uint16_t type, const void *p, size_t n);
-void nl_str(struct nl *b, uint16_t type, const char *s);
-void nl_be32(struct nl *b, uint16_t type, uint32_t v);
-void nl_be64(struct nl *b, uint16_t type, uint64_t v);
-void nl_u8(struct nl *b, uint16_t type, uint8_t v);
+/* ---- nft_expr.c: what a rule says; each part that does not hold ends it ---- */
+void nft_if_family(struct nl *b, uint8_t nfproto); /* meta nfproto X */
+void nft_if_not_family(struct nl *b, uint8_t nfproto);
+void nft_if_proto(struct nl *b, uint8_t proto); /* meta l4proto X */
+void nft_if_from(struct nl *b, const char *interface); /* iifname X */
+void nft_if_not_saddr4(struct nl *b, const uint8_t *addr);
+void nft_if_daddr(struct nl *b, uint8_t nfproto, const void *addr, uint32_t n); /* its first n bytes */
+void nft_if_dport(struct nl *b, uint8_t nfproto, uint8_t proto, uint16_t port);
+void nft_if_in_set(struct nl *b, bool v6); /* daddr @to4 or @to6 */
+void nft_if_transparent(struct nl *b); /* socket transparent 1 */
+void nft_limit(struct nl *b, uint32_t per_s);
+void nft_log(struct nl *b, uint16_t group, uint32_t snaplen);
+void nft_verdict(struct nl *b, uint32_t code); /* NF_ACCEPT, NF_DROP */
+void nft_tproxy(struct nl *b, uint8_t nfproto, uint16_t port);
+void nft_redirect(struct nl *b, uint16_t port);
+void nft_reject(struct nl *b, uint32_t type, uint8_t code);

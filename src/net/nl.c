@@ -1,4 +1,4 @@
-#include "net/nft_priv.h"
+#include "net/nl_priv.h"
 
 #include <endian.h>
 #include <linux/netfilter/nfnetlink.h>

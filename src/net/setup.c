@@ -1,5 +1,6 @@
 #include "net/net.h"
 #include "net/route_priv.h"
+#include "net/setup_priv.h"
 
 #include "base/cleanup.h"
 #include "base/num.h"
@@ -22,7 +23,7 @@
  * set-up child has a small stack and shares its parent's memory: nothing here allocates.
  */
 
-enum { BACKLOG = 1024 };
+enum { BACKLOG = 1024, ROOM_USUAL = 64 * 1024 /* what a socket takes unasked */ };
 
 /* The kernel answers each failing message, and the last one, which asks for it. */
 static int read_answers(int fd)
@@ -48,23 +49,43 @@ static int read_answers(int fd)
 	}
 }
 
-static int load_rules(const struct net_plan *p, char *why, size_t size)
+int net_load_rules(const uint8_t *batch, size_t n)
 {
 	_cleanup_close_ int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
-	int room = NET_BATCH_MAX * 4, r;
+	int room = NET_BATCH_MAX * 4;
 
-	(void)snprintf(why, size,
-		       "network: the kernel takes no nf_tables rules (modules nf_tables, nfnetlink)");
 	if (fd < 0)
 		return -errno;
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	if (send(fd, p->batch, p->batch_n, 0) < 0)
-		return -errno;
-	r = read_answers(fd);
-	if (r == -ENOENT || r == -EOPNOTSUPP)
-		(void)snprintf(why, size,
-			       "network: the kernel lacks a part of the rule set (modules nft_tproxy, "
-			       "nft_socket, nft_reject_inet, nft_log, nfnetlink_log, nft_limit)");
+	if (n > ROOM_USUAL)
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	return send(fd, batch, n, 0) < 0 ? -errno : read_answers(fd);
+}
+
+static bool is_absent(int r)
+{
+	return r == -ENOENT || r == -EOPNOTSUPP || r == -EPROTONOSUPPORT || r == -EAFNOSUPPORT;
+}
+
+/* By the first way the kernel has all parts of. */
+static int load_some_way(const struct net_plan *p, char *why, size_t size)
+{
+	int r = -EINVAL;
+
+	for (int w = (int)p->first; w < NET_WAYS; w++) {
+		if (p->batch_n[w] == 0)
+			continue;
+		r = net_load_rules(p->batch[w], p->batch_n[w]);
+		if (!is_absent(r))
+			break;
+	}
+	if (is_absent(r))
+		(void)snprintf(
+		    why, size,
+		    "network: the kernel lacks a part of the rule set ('brig check' says which)");
+	else if (r < 0)
+		(void)snprintf(
+		    why, size,
+		    "network: the kernel takes no nf_tables rules (modules nf_tables, nfnetlink)");
 	return r;
 }
 
@@ -92,7 +113,8 @@ static int open_tcp6(int *ret)
 	struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons(NET_TCP_PORT)};
 	_cleanup_close_ int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (fd < 0 || on(fd, IPPROTO_IPV6, IPV6_V6ONLY) < 0 || on(fd, IPPROTO_IPV6, IPV6_TRANSPARENT) < 0 ||
+	if (fd < 0 || on(fd, IPPROTO_IPV6, IPV6_V6ONLY) < 0 ||
+	    on(fd, IPPROTO_IPV6, IPV6_TRANSPARENT) < 0 ||
 	    bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;
 	*ret = steal_fd(&fd);
@@ -104,7 +126,8 @@ static int open_dns4(int *ret)
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(53)};
 	_cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (fd < 0 || on(fd, IPPROTO_IP, IP_TRANSPARENT) < 0 || on(fd, IPPROTO_IP, IP_PKTINFO) < 0 ||
+	if (fd < 0 || on(fd, IPPROTO_IP, IP_TRANSPARENT) < 0 ||
+	    on(fd, IPPROTO_IP, IP_PKTINFO) < 0 ||
 	    bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
 		return -errno;
 	*ret = steal_fd(&fd);
@@ -125,21 +148,23 @@ static int open_drops(int *ret)
 		uint8_t pad2[2];
 		struct nlattr a_thresh;
 		uint32_t thresh;
-	} __attribute__((packed)) q = {
-	    .h = {.nlmsg_len = sizeof(q),
-		  .nlmsg_type = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG,
-		  .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
-	    .g = {.version = NFNETLINK_V0, .res_id = htons(NET_DROPS_GROUP)},
-	    .a_cmd = {.nla_len = sizeof(q.a_cmd) + sizeof(q.cmd), .nla_type = NFULA_CFG_CMD},
-	    .cmd = {.command = NFULNL_CFG_CMD_BIND},
-	    .a_mode = {.nla_len = sizeof(q.a_mode) + sizeof(q.mode), .nla_type = NFULA_CFG_MODE},
-	    .mode = {.copy_range = htonl(NET_DROPS_SNAP), .copy_mode = NFULNL_COPY_PACKET},
-	    .a_thresh = {.nla_len = sizeof(q.a_thresh) + sizeof(q.thresh), .nla_type = NFULA_CFG_QTHRESH},
-	    .thresh = htonl(1)};
+	} __attribute__((packed))
+	q = {.h = {.nlmsg_len = sizeof(q),
+		   .nlmsg_type = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG,
+		   .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+	     .g = {.version = NFNETLINK_V0, .res_id = htons(NET_DROPS_GROUP)},
+	     .a_cmd = {.nla_len = sizeof(q.a_cmd) + sizeof(q.cmd), .nla_type = NFULA_CFG_CMD},
+	     .cmd = {.command = NFULNL_CFG_CMD_BIND},
+	     .a_mode = {.nla_len = sizeof(q.a_mode) + sizeof(q.mode), .nla_type = NFULA_CFG_MODE},
+	     .mode = {.copy_range = htonl(NET_DROPS_SNAP), .copy_mode = NFULNL_COPY_PACKET},
+	     .a_thresh = {.nla_len = sizeof(q.a_thresh) + sizeof(q.thresh),
+			  .nla_type = NFULA_CFG_QTHRESH},
+	     .thresh = htonl(1)};
 	_cleanup_close_ int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 	int r;
 
-	_Static_assert(offsetof(__typeof__(q), a_mode) % 4 == 0 && offsetof(__typeof__(q), a_thresh) % 4 == 0,
+	_Static_assert(offsetof(__typeof__(q), a_mode) % 4 == 0 &&
+			   offsetof(__typeof__(q), a_thresh) % 4 == 0,
 		       "attributes are aligned to four bytes");
 	if (fd < 0 || send(fd, &q, sizeof(q), 0) < 0)
 		return -errno;
@@ -156,6 +181,8 @@ int net_setup(const struct net_plan *p, struct net_socks *ret, char *why, size_t
 	int r = route_all_here(NET_OWN4_TEXT, NET_OWN6_TEXT, &v6, why, size);
 
 	*ret = (struct net_socks){.fd = {-1, -1, -1, -1}};
+	if (r == 0 && p->tap)
+		r = route_guest(why, size);
 	if (r < 0)
 		return r;
 	/* first what listens, then what leads there */
@@ -166,9 +193,10 @@ int net_setup(const struct net_plan *p, struct net_socks *ret, char *why, size_t
 	if (r == 0)
 		r = open_dns4(&ret->fd[NET_DNS4]);
 	if (r == 0)
-		r = load_rules(p, why, size);
+		r = load_some_way(p, why, size);
 	if (r == 0) {
-		(void)snprintf(why, size, "network: reports of refused packets (module nfnetlink_log)");
+		(void)snprintf(why, size,
+			       "network: reports of refused packets (module nfnetlink_log)");
 		r = open_drops(&ret->fd[NET_DROPS]);
 	}
 	if (r < 0)

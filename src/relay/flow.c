@@ -490,8 +490,6 @@ static void start(struct box *b, int fd)
 	struct flow *f = calloc(1, sizeof(*f));
 	const struct judge_limits *l = judge_limits(b->judge);
 	struct resolve_addr orig = {.v6 = false};
-	struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
-	socklen_t n = sizeof(ss);
 	uint16_t port = 0;
 	int one = 1;
 
@@ -500,19 +498,10 @@ static void start(struct box *b, int fd)
 		return;
 	}
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (getsockname(fd, (struct sockaddr *)&ss, &n) == 0 && ss.ss_family == AF_INET) {
-		struct sockaddr_in s;
-
-		memcpy(&s, &ss, sizeof(s));
-		memcpy(orig.a, &s.sin_addr, 4);
-		port = ntohs(s.sin_port);
-	} else if (ss.ss_family == AF_INET6) {
-		struct sockaddr_in6 s;
-
-		memcpy(&s, &ss, sizeof(s));
-		orig.v6 = true;
-		memcpy(orig.a, &s.sin6_addr, 16);
-		port = ntohs(s.sin6_port);
+	if (net_origin(fd, &orig.v6, orig.a, &port) < 0) {
+		free(f);
+		(void)close(fd);
+		return;
 	}
 	f->b = b;
 	f->client = (struct source){.ready = client_ready, .fd = fd};

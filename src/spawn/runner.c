@@ -197,6 +197,7 @@ static int plan_net(const struct spec *spec, struct net_plan **ret, struct err *
 {
 	_cleanup_free_ struct net_range *ranges = calloc(NET_RANGES_MAX, sizeof(*ranges));
 	_cleanup_free_ struct net_plan *p = malloc(sizeof(*p));
+	const char *way = getenv("BRIG_NET_WAY");
 	struct judge *j = NULL;
 	uint32_t n;
 	int rc;
@@ -211,6 +212,9 @@ static int plan_net(const struct spec *spec, struct net_plan **ret, struct err *
 	if (n > NET_RANGES_MAX || net_plan_gate(p, ranges, n, NULL) < 0)
 		return err_set(e, ERR_LIMITED, E2BIG, "egress: more than %d address ranges",
 			       NET_RANGES_MAX - 1);
+	/* a host whose kernel has no tproxy, played by the suite: equal walls, see src/net/net.h */
+	if (way != NULL && strcmp(way, "redirect") == 0)
+		p->first = NET_REDIRECT;
 	*ret = steal_ptr(&p);
 	return 0;
 }

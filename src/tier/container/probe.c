@@ -229,20 +229,46 @@ static void probe_subids(struct tier_report *r)
 		    "not there: only the image's default user exists inside");
 }
 
+static void add_part(struct tier_report *r, const struct net_offer *o, enum net_part part, bool needed)
+{
+	const struct net_part_info *i = &net_part_info[part];
+	char fix[240];
+
+	if (o->err[part] == 0) {
+		tier_report_add(r, FINDING_OK, i->name, NULL, "for %s", i->purpose);
+		return;
+	}
+	(void)snprintf(fix, sizeof(fix), "modprobe -a %s, and list them in /etc/modules-load.d%s", i->modules,
+		       needed ? "" : "; only if you want it");
+	tier_report_add(r, FINDING_NOTE, i->name, fix, "%s; needed for %s", strerror(o->err[part]), i->purpose);
+}
+
 /* Only runs that may reach something need it; such a run is refused where it is missing. */
 static void probe_gate(struct tier_report *r)
 {
-	char why[160] = "";
-	int ret = net_probe(why, sizeof(why));
+	struct net_offer o;
+	int ret = net_probe(&o);
+	bool ways[NET_WAYS];
 
-	if (ret == 0)
+	if (ret < 0) { /* why, is said above */
+		tier_report_add(r, FINDING_NOTE, "gate (--allow)", "see namespaces; until then --allow is refused",
+				"no namespaces to try it in: %s", strerror(-ret));
+		return;
+	}
+	for (int w = 0; w < NET_WAYS; w++)
+		ways[w] = o.setup_err[w] == 0;
+	if (ways[NET_TPROXY])
+		tier_report_add(r, FINDING_OK, "gate (--allow)", NULL, "by nft tproxy");
+	else if (ways[NET_REDIRECT])
 		tier_report_add(r, FINDING_OK, "gate (--allow)", NULL,
-				"the kernel takes its routes and rules");
+				"by nft redirect, with connection tracking; no nft tproxy");
 	else
 		tier_report_add(r, FINDING_NOTE, "gate (--allow)",
-				"modprobe -a nf_tables nft_tproxy nft_socket nft_reject_inet nft_limit nft_log "
-				"nfnetlink_log, and list them in /etc/modules-load.d; without, --allow is refused",
-				"%s: %s", why, strerror(-ret));
+				"what is named below; until then --allow is refused", "%s: %s",
+				o.why[NET_REDIRECT], strerror(o.setup_err[NET_REDIRECT]));
+	for (int i = NET_PART_namespaces + 1; i < NET_PARTS; i++)
+		add_part(r, &o, (enum net_part)i,
+			 i != NET_PART_tun && i != NET_PART_ipv6 && (i != NET_PART_redirect || !ways[NET_TPROXY]));
 }
 
 void container_probe(struct tier_report *r)
