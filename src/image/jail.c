@@ -1,11 +1,11 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "image/store_priv.h"
+#include "sys/landlock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/landlock.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -18,23 +18,19 @@
  * only wall.
  */
 
-enum { ACCESS_V1 = (1u << 13) - 1, ACCESS_REFER = 1u << 13, ACCESS_TRUNCATE = 1u << 14 };
-
 static int only_folder(int dirfd)
 {
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	uint64_t all = ACCESS_V1 | ACCESS_REFER | (abi >= 3 ? ACCESS_TRUNCATE : 0u);
-	struct landlock_ruleset_attr attr = {.handled_access_fs = all};
-	struct landlock_path_beneath_attr a = {.allowed_access = all, .parent_fd = dirfd};
+	int abi = landlock_abi(), r;
+	uint64_t all = landlock_fs_known(abi, LANDLOCK_V1 | LANDLOCK_REFER | LANDLOCK_TRUNCATE);
 	_cleanup_close_ int fd = -1;
 
 	if (abi < 2) /* the first one refuses every hard link into another folder */
 		return 0;
-	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(uint64_t), 0);
-	if (fd < 0 || syscall(SYS_landlock_add_rule, fd, LANDLOCK_RULE_PATH_BENEATH, &a, 0) < 0 ||
-	    syscall(SYS_landlock_restrict_self, fd, 0) < 0)
-		return -errno;
-	return 0;
+	fd = landlock_new(abi, &(struct landlock_handled){.fs = all});
+	if (fd < 0)
+		return fd;
+	r = landlock_allow(fd, dirfd, all);
+	return r == 0 ? landlock_enforce(fd) : r;
 }
 
 static int only_caps(void)

@@ -3,7 +3,6 @@
  * System calls that Debian 12's C library has no wrapper for, and those whose flags its headers
  * lack. Each returns what the call returns, or -errno.
  */
-#include <linux/landlock.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
 #include <stddef.h>

@@ -2,12 +2,12 @@
 
 #include "base/cleanup.h"
 #include "sys/ids.h"
+#include "sys/landlock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -17,7 +17,7 @@
 
 /*
  * The order matters: ids before capabilities, both before no_new_privs, the filter last, since it refuses what the
- * others need. Constants newer than Debian 12's headers are given by value.
+ * others need.
  */
 
 static int drop_ids(const struct confine *c, char *why, size_t size)
@@ -45,36 +45,26 @@ static int drop_caps(const struct confine *c, char *why, size_t size)
 static int allow_file(int ruleset_fd, const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
-	struct landlock_path_beneath_attr a = {.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE, .parent_fd = fd};
 
-	return fd < 0 || syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &a, 0) < 0 ? -errno : 0;
+	return fd < 0 ? -errno : landlock_allow(ruleset_fd, fd, LANDLOCK_READ_FILE);
 }
 
 static int no_files(const struct confine *c, char *why, size_t size)
 {
-	struct {
-		uint64_t fs, net, scoped;
-	} attr = {.fs = (1u << 13) - 1, .net = 1u << 0 /* BIND_TCP */, .scoped = 3 /* unix, signals */};
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	const struct landlock_handled all = {
+	    .fs = LANDLOCK_V1, .net = LANDLOCK_BIND_TCP, .scope = LANDLOCK_ABSTRACT_UNIX | LANDLOCK_SIGNAL};
+	int abi = landlock_abi(), r = 0;
 	_cleanup_close_ int fd = -1;
 
 	(void)snprintf(why, size, "%s: Landlock", c->who);
 	if (abi < 1)
 		return 0; /* `brig check` and --require landlock speak about it */
-	fd = (int)syscall(SYS_landlock_create_ruleset, &attr,
-			  abi >= 6   ? sizeof(attr)
-			  : abi >= 4 ? 2 * sizeof(uint64_t)
-				     : sizeof(uint64_t),
-			  0);
+	fd = landlock_new(abi, &all);
 	if (fd < 0)
-		return -errno;
-	for (const char *const *f = c->files; *f != NULL; f++) {
-		int r = allow_file(fd, *f);
-
-		if (r < 0)
-			return r;
-	}
-	return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;
+		return fd;
+	for (const char *const *f = c->files; r == 0 && *f != NULL; f++)
+		r = allow_file(fd, *f);
+	return r == 0 ? landlock_enforce(fd) : r;
 }
 
 int confine_enter(const struct confine *c, char *why, size_t size)

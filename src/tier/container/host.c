@@ -1,4 +1,5 @@
 #include "tier/container/setup_priv.h"
+#include "sys/landlock.h"
 #include "tier/container/start_priv.h"
 #include "tier/tier.h"
 

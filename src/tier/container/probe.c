@@ -4,6 +4,7 @@
 #include "sys/call.h"
 #include "sys/file.h"
 #include "sys/ids.h"
+#include "sys/landlock.h"
 #include "tier/container/setup_priv.h"
 #include "tier/container/start_priv.h"
 

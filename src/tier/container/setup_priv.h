@@ -83,7 +83,6 @@ int must_check setup_rlimits(const struct spec *spec, bool count_pids, char *why
 int must_check setup_jail(const struct tier_start *s, char *why, size_t size); /* jail.c */
 
 /* ---- landlock.c ---- */
-int landlock_abi(void); /* 0 = not there */
 /* Restrict this process and all it starts. 0 also where the kernel has no Landlock with ABI >= 2. */
 int must_check landlock_enter(const struct tier_start *s, char *why, size_t size);
 

@@ -3,6 +3,7 @@
 #include "sys/call.h"
 #include "sys/clone.h"
 #include "sys/ids.h"
+#include "sys/landlock.h"
 #include "sys/raw.h"
 #include "tier/container/setup_priv.h"
 #include "tier/container/start_priv.h"
