@@ -55,8 +55,12 @@ static char *where_of(const json_t *o)
 
 static void remember(struct egress_log *l, const json_t *o)
 {
+	long long suppressed = json_integer_value(json_object_get(o, "suppressed"));
+	uint64_t times = suppressed > 0 ? (uint64_t)suppressed : 1; /* a record of those only counted, or one of its own */
 	char *where = where_of(o);
 	struct egress_seen *s;
+
+	l->denied += times;
 
 	if (where == NULL)
 		return;
@@ -64,7 +68,7 @@ static void remember(struct egress_log *l, const json_t *o)
 		s = &l->seen[i];
 		if (strcmp(s->where, where) == 0 && strcmp(s->reason, text(o, "reason")) == 0 &&
 		    strcmp(s->transport, text(o, "transport")) == 0) {
-			s->times++;
+			s->times += times;
 			free(where);
 			return;
 		}
@@ -74,7 +78,7 @@ static void remember(struct egress_log *l, const json_t *o)
 		return; /* counted in `denied` */
 	}
 	s = &l->seen[l->n++];
-	*s = (struct egress_seen){.where = where, .times = 1};
+	*s = (struct egress_seen){.where = where, .times = times};
 	(void)snprintf(s->reason, sizeof(s->reason), "%s", text(o, "reason"));
 	(void)snprintf(s->event, sizeof(s->event), "%s", text(o, "event"));
 	(void)snprintf(s->transport, sizeof(s->transport), "%s", text(o, "transport"));
@@ -89,7 +93,6 @@ static void take_line(struct egress_log *l, const char *p, size_t n)
 	if (o == NULL)
 		return;
 	if (strcmp(text(o, "verdict"), "deny") == 0) {
-		l->denied++;
 		remember(l, o);
 	} else if (strcmp(text(o, "event"), "connect") == 0) {
 		l->allowed++;

@@ -1,7 +1,10 @@
 #pragma once
 /*
- * What the gate's process asks of its pure part: one canonical destination, one decision. Everything
+ * What the processes that connect for a sandbox ask of their pure part: one canonical destination, one decision. Everything
  * here is without system calls but for the clock of a record.
+ *
+ * The rules come as text that brig made (judge_new; docs/egress.md): trusted to be what the caller wants, checked all the same.
+ * Destinations, names and first bytes come from the sandbox, addresses from resolvers: hostile.
  */
 #include "base/buf.h"
 #include "base/err.h"
@@ -27,9 +30,9 @@ struct resolve_result {
 	char cname[RESOLVE_CNAMES_MAX][256];
 };
 
-struct judge; /* the rules of one sandbox and the names it was given addresses for */
+struct judge; /* the rules of one sandbox, the names it was given addresses for, what it used up */
 
-enum { JUDGE_NAME_MAX = 253 };
+enum { JUDGE_NAME_MAX = 253, JUDGE_ID_MAX = 32 };
 
 /* Where a connection wants to go. Made once, then only passed on. */
 struct judge_dest {
@@ -39,63 +42,181 @@ struct judge_dest {
 	struct resolve_addr orig;      /* what was connected to */
 };
 
-enum judge_check { CHECK_NONE, CHECK_TLS, CHECK_HTTP, CHECK_SSH, CHECK_POSTGRES };
+/* What the first bytes of the client must be. POSTGRES_TLS: its ClientHello, once the server has agreed to TLS with 'S'. */
+enum judge_check { CHECK_NONE, CHECK_TLS, CHECK_HTTP, CHECK_SSH, CHECK_POSTGRES, CHECK_POSTGRES_TLS };
+
+/* Of a sandbox (judge_limits) or of one connection (in the verdict: the rule's, where it has its own). */
+struct judge_limits {
+	uint32_t max_conns, conn_rate_per_s, burst; /* open at once; new ones per second */
+	uint64_t bytes_up, bytes_down; /* of all connections of the sandbox, or of the rule, together; 0 = no limit */
+	uint32_t idle_s, max_conn_s, connect_timeout_ms; /* of each connection; 0 = no limit, but for the timeout */
+	uint32_t requests_per_min; /* of an HTTP rule; 0 = no limit */
+	uint32_t kill_after;       /* denials that end the sandbox, 0 = never */
+};
 
 struct judge_verdict {
 	bool allow;
-	const char *reason; /* static: a word of the record's table */
-	const char *rule;   /* the rule's id, of the judge's memory; NULL = none */
-	uint32_t rule_nr;   /* valid when allow */
+	bool would_deny;    /* permitted only because everything is (default: audit) */
+	bool inspect;       /* TLS ends here: the worker decides each request (judge_http) */
+	bool ech_allow;     /* a ClientHello with encrypted parts passes */
+	const char *reason; /* static: a word of gate/reasons.def */
+	char rule[JUDGE_ID_MAX + 1]; /* the rule's id; "" = none */
+	uint32_t rule_nr;   /* valid when allow, and only with the judge that said so */
 	enum judge_check check;
+	struct judge_limits limits; /* of this connection; sandbox-wide fields are 0 unless the rule has its own */
 };
 
-struct judge_limits {
-	uint32_t max_conns, conn_rate_per_s, burst;
-	uint64_t bytes_up, bytes_down;
-	uint32_t idle_s, max_conn_s, connect_timeout_ms;
-	uint32_t kill_after; /* denials, 0 = never */
+/* What was seen of the client's first bytes. Hostile text, cut. */
+struct judge_hello {
+	char sni[256]; /* or HTTP's Host */
+	char alpn[64]; /* commas between */
+	bool ech;
+	bool tls_next; /* postgres: TLS was asked for; see CHECK_POSTGRES_TLS */
 };
 
-struct judge_record {
-	const char *event;  /* "connect", "dns", "packet", "close" */
-	bool allow;
-	const char *reason, *rule;
-	const struct judge_dest *dest; /* NULL = none */
-	const char *asked;  /* dns: the name as it came, hostile; asked_n bytes */
-	size_t asked_n;
-	const char *transport; /* "tcp", "udp", "icmp", "other" */
-	const struct resolve_result *resolved;
-	const struct resolve_addr *dialed;
-	const char *sni;    /* hostile text, or NULL */
-	uint64_t bytes_up, bytes_down, dur_ms;
-	const char *close_reason;
-};
+/* ---- rules ---- */
 
 int must_check judge_new(const char *text, size_t n, struct judge **ret, struct err *e);
 void judge_free(struct judge *j);
+/*
+ * New rules take over from old ones while the sandbox runs: names keep their addresses, budgets what was used; the
+ * generation is one more. -EINVAL when the address pools differ: then nothing changed, and old goes on. Afterwards old is
+ * only good for judge_free, and each connection must be decided again (judge_decide; its rule_nr is void).
+ */
+int must_check judge_adopt(struct judge *j, struct judge *old);
+uint32_t judge_generation(const struct judge *j); /* 1, 2, ... */
 const struct judge_limits *judge_limits(const struct judge *j);
 /* The resolvers the rules name, comma-separated; NULL = the host's. */
 const char *judge_resolvers(const struct judge *j);
 /* The addresses TCP may be asked for: made-up ones and the ranges of rules. Their number, UINT32_MAX = more than max. */
 uint32_t judge_ranges(const struct judge *j, struct net_range *out, uint32_t max);
+
+/* ---- decisions ---- */
+
 /* Where *orig, port leads: fills *ret. False: a made-up address that stands for nothing. */
 bool judge_dest(const struct judge *j, const struct resolve_addr *orig, uint16_t port, struct judge_dest *ret);
 void judge_decide(const struct judge *j, const struct judge_dest *d, struct judge_verdict *ret);
-/* May the rule's connection be made to this address? */
-bool judge_addr(const struct judge *j, uint32_t rule_nr, const struct resolve_addr *a);
-/* First bytes of the client against what the rule says they are: 0 = more is needed, 1 = good, -1 = not,
- * with *reason. *sni (size 256) as text, possibly empty. */
-int judge_first(enum judge_check c, const struct judge_dest *d, const uint8_t *p, size_t n, const char **reason,
-		char *sni);
+/*
+ * May the connection that v permits be made to this address? `ours`: it is one of this host's own, which the caller can
+ * tell and the rules cannot. When not, *reason is a word of gate/reasons.def.
+ */
+bool judge_addr(const struct judge *j, const struct judge_dest *d, const struct judge_verdict *v,
+		const struct resolve_addr *a, bool ours, const char **reason);
+/* First bytes of the client against what the rule says they are (c: v->check, or POSTGRES_TLS later): 0 = more is needed,
+ * 1 = good, -1 = not, with *reason. */
+int judge_first(enum judge_check c, const struct judge_verdict *v, const struct judge_dest *d, const uint8_t *p,
+		size_t n, const char **reason, struct judge_hello *ret);
+
+/* ---- HTTP: what a rule says of requests, for whoever reads them ---- */
+
+enum { HTTP_WORDS_MAX = 16, HTTP_WORD_MAX = 24, HTTP_PATHS_MAX = 64, HTTP_INJECT_MAX = 8 };
+struct judge_inject {
+	char *header;      /* lower case */
+	char *format;      /* holds {secret} once */
+	char *secret;      /* a reference (env:NAME, file:/PATH, ...), never the secret; for records too */
+	char *placeholder; /* what the sandbox may write in its place; NULL = none */
+	bool strip_client_value, redact_response;
+};
+struct judge_http {
+	uint32_t methods_n, upgrades_n, paths_n, inject_n;
+	char methods[HTTP_WORDS_MAX][HTTP_WORD_MAX];  /* none = all */
+	char upgrades[HTTP_WORDS_MAX][HTTP_WORD_MAX]; /* lower case; none = no upgrade passes */
+	char *paths[HTTP_PATHS_MAX];   /* patterns; none = all */
+	uint64_t max_body_bytes;       /* 0 = no limit */
+	bool raw_paths;                /* let odd paths pass: see judge_path */
+	bool plaintext_inject;         /* inject over plain HTTP too */
+	struct judge_inject inject[HTTP_INJECT_MAX];
+};
+/* The rule's, of the judge's memory; all zero when the rule says nothing of HTTP. rule_nr: of a verdict of this judge. */
+const struct judge_http *judge_http(const struct judge *j, uint32_t rule_nr);
+/* May this request be made? target: the path with its query, as sent. False with *reason. */
+bool judge_request(const struct judge_http *h, const char *method, size_t method_n, const char *target,
+		   size_t target_n, const char **reason);
+
+/* ---- what is used up: of the rule and of the sandbox ---- */
+
+/* One connection more: number open at once, rate. False with *reason, and nothing was counted. */
+bool judge_open(struct judge *j, const struct judge_verdict *v, uint64_t now_ms, const char **reason);
+void judge_close(struct judge *j, const struct judge_verdict *v);
+/* So many bytes moved since the last call. False with *reason ("bytes_up", "bytes_down"): a budget is spent. */
+bool judge_moved(struct judge *j, const struct judge_verdict *v, uint64_t up, uint64_t down, const char **reason);
+/* One HTTP request more. False with *reason. */
+bool judge_request_rate(struct judge *j, const struct judge_verdict *v, uint64_t now_ms, const char **reason);
+
+/* ---- DNS ---- */
+
 struct judge_dns {
 	bool denied;
+	bool wait;          /* no answer yet: resolve `name`, then judge_dns_resolved with the same message */
 	const char *reason; /* static */
-	const char *rule;   /* of the judge's memory, or NULL */
+	char rule[JUDGE_ID_MAX + 1];
+	char name[JUDGE_NAME_MAX + 1]; /* canonical; "" = none */
 	char asked[256];    /* as it came, hostile; asked_n bytes */
 	size_t asked_n;
 };
-/* Answer one DNS message: the answer's size, 0 = none at all (no question of ours). */
+/* Answer one DNS message: the answer's size, 0 = none at all (no question of ours, or ret->wait). */
 size_t judge_dns(struct judge *j, const uint8_t *q, size_t n, uint8_t *out, size_t size, struct judge_dns *ret);
-/* One JSON line, with its end. 0 or -ENOBUFS. */
-int must_check judge_line(const struct judge_record *r, const char *sandbox, const char *tier, uint64_t seq,
-			  struct buf *out);
+/* Answer it now that its name was resolved. */
+size_t judge_dns_resolved(struct judge *j, const uint8_t *q, size_t n, const struct resolve_result *res, uint8_t *out,
+			  size_t size, struct judge_dns *ret);
+
+/* ---- records ---- */
+
+struct judge_peer {
+	struct resolve_addr addr;
+	uint16_t port;
+};
+/* Who it is about. NULL = not known. */
+struct judge_who {
+	const char *task, *sandbox, *lifecycle, *lineage, *tier;
+};
+/* One HTTP request. Hostile text. */
+struct judge_req {
+	const char *method, *host, *path;
+	uint32_t status;                  /* 0 = none */
+	const char *inject_header, *secret_ref; /* NULL = nothing was injected */
+};
+struct judge_record {
+	const char *event;  /* "connect", "request", "dns", "packet", "close", "policy" */
+	bool allow;
+	const char *reason; /* a word of gate/reasons.def */
+	const char *rule;   /* "" or NULL = none */
+	bool would_deny, fronting; /* fronting: what is inside cannot be seen, another name may be meant */
+	const struct judge_dest *dest; /* NULL = none */
+	const char *asked;  /* dns: the name as it came, hostile; asked_n bytes */
+	size_t asked_n;
+	const char *transport; /* "tcp", "udp", "icmp", "other" */
+	const struct judge_peer *src, *local_out; /* in the sandbox's namespace; of the connection to the server */
+	const struct resolve_result *resolved;
+	uint64_t dns_ms;    /* with resolved */
+	const struct resolve_addr *dialed;
+	const struct judge_hello *hello;
+	const struct judge_req *req;
+	const char *close_reason;          /* with what follows */
+	uint64_t bytes_up, bytes_down, dur_ms;
+	uint64_t connect_ms;               /* with local_out */
+	const char *text;   /* policy: words for people */
+	uint64_t suppressed;               /* equal ones that were only counted */
+	bool alert;         /* set by judge_note */
+};
+
+/*
+ * Take a record into account before it is written: counts refusals, sets r->alert and r->suppressed. False: an equal
+ * refusal was written less than the window ago, so this one is only counted.
+ */
+bool judge_note(struct judge *j, struct judge_record *r, uint64_t now_ms);
+/* What was only counted and whose window is over (all: in any case), one a call. False: no more. *r points into the judge. */
+bool judge_repeats(struct judge *j, uint64_t now_ms, bool all, struct judge_record *r);
+uint64_t judge_denied(const struct judge *j); /* refusals so far, those only counted too */
+/* One JSON line, with its end, at most PIPE_BUF bytes. 0 or -ENOBUFS. */
+int must_check judge_line(const struct judge *j, const struct judge_record *r, const struct judge_who *who,
+			  uint64_t seq, struct buf *out);
+
+enum judge_severity { SEVERITY_INFO, SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH };
+struct judge_reason {
+	const char *word, *text;
+	enum judge_severity severity;
+};
+/* The row of a reason, or NULL. */
+const struct judge_reason *judge_reason(const char *word);
+const char *judge_severity_name(enum judge_severity s);

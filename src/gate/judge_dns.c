@@ -4,15 +4,19 @@
 #include <string.h>
 
 /*
- * DNS, the server's side (RFC 1035; RFC 6891 for the OPT record that a question may carry). A message is one question
- * and is never forwarded: its name, in one form, is looked up in the rules, and the answer is made here.
+ * DNS, the server's side (RFC 1035; RFC 3596; RFC 6891 for the OPT record that a question may carry). A message is one
+ * question and is never forwarded: its name, in one form, is looked up in the rules, and the answer is made here.
  *
- *   A of an allowed name: its made-up address.    AAAA, HTTPS, SVCB, TXT, MX ... of an allowed name: no data.
- *   everything else: no such name. (Refusing would make C libraries ask elsewhere or stop.)
+ *   A of an allowed name (AAAA too, when the rules say so): its made-up address. A name that a rule spells out is resolved
+ *   first, for the question carries nothing out that the rule did not; below a wildcard the name is the sandbox's
+ *   choice, so it is resolved when it is connected to.
+ *   Other types of an allowed name: no data.    Everything else: no such name. (Refusing would make C libraries ask
+ *   elsewhere or stop.)
  */
 
-enum { HEAD = 12, TYPE_A = 1, TYPE_PTR = 12, TYPE_AXFR = 252, CLASS_IN = 1, TTL = 30 };
-enum { RCODE_OK = 0, RCODE_FORMAT = 1, RCODE_NXDOMAIN = 3, RCODE_NOTIMP = 4 };
+enum { HEAD = 12, TYPE_A = 1, TYPE_PTR = 12, TYPE_AAAA = 28, TYPE_IXFR = 251, TYPE_AXFR = 252, CLASS_IN = 1 };
+enum { JUDGE_DNS_EAGER = 0 };
+enum { RCODE_OK = 0, RCODE_FORMAT = 1, RCODE_SERVFAIL = 2, RCODE_NXDOMAIN = 3, RCODE_NOTIMP = 4 };
 
 static uint16_t be16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
 
@@ -53,70 +57,135 @@ static int read_name(const uint8_t *p, size_t n, char *out, size_t *ret_n, bool 
 	return (int)at;
 }
 
-static size_t finish(const uint8_t *q, size_t question_n, uint8_t *out, size_t size, uint32_t rcode, const uint8_t *a)
-{
-	uint8_t *p = out;
+/* Where the answer goes. */
+struct reply {
+	const uint8_t *q;
+	size_t question_n; /* bytes of the question, 0 = leave it out */
+	uint8_t *out;
+	size_t size;
+	uint32_t ttl_s;
+};
 
-	if (size < HEAD + question_n + 16)
+/* addr: of the type's size, or NULL. */
+static size_t finish(const struct reply *r, uint32_t rcode, uint32_t type, const uint8_t *addr)
+{
+	uint8_t *p = r->out;
+	size_t len = type == TYPE_AAAA ? 16 : 4;
+
+	if (r->size < HEAD + r->question_n + 12 + len)
 		return 0;
-	memcpy(p, q, 2);
-	p = put16(p + 2, 0x8400u | 0x0080u | (be16(q + 2) & 0x0100u) | rcode); /* QR AA RA, RD as asked */
-	p = put16(p, question_n > 0 ? 1 : 0);
-	p = put16(p, a != NULL ? 1 : 0);
+	memcpy(p, r->q, 2);
+	p = put16(p + 2, 0x8400u | 0x0080u | (be16(r->q + 2) & 0x0100u) | rcode); /* QR AA RA, RD as asked */
+	p = put16(p, r->question_n > 0 ? 1 : 0);
+	p = put16(p, addr != NULL ? 1 : 0);
 	p = put16(p, 0);
 	p = put16(p, 0);
-	memcpy(p, q + HEAD, question_n);
-	p += question_n;
-	if (a != NULL) {
+	memcpy(p, r->q + HEAD, r->question_n);
+	p += r->question_n;
+	if (addr != NULL) {
 		p = put16(p, 0xc000u | HEAD);
-		p = put16(p, TYPE_A);
+		p = put16(p, type);
 		p = put16(p, CLASS_IN);
-		p = put16(p, 0);
-		p = put16(p, TTL);
-		p = put16(p, 4);
-		memcpy(p, a, 4);
-		p += 4;
+		p = put16(p, r->ttl_s >> 16);
+		p = put16(p, r->ttl_s);
+		p = put16(p, (uint32_t)len);
+		memcpy(p, addr, len);
+		p += len;
 	}
-	return (size_t)(p - out);
+	return (size_t)(p - r->out);
 }
 
-static void denied(struct judge_dns *ret, const char *reason)
+static size_t deny(const struct reply *r, struct judge_dns *ret, const char *reason, const char *rule)
 {
 	ret->denied = true;
 	ret->reason = reason;
+	if (rule != NULL)
+		memcpy(ret->rule, rule, strnlen(rule, JUDGE_ID_MAX));
+	return finish(r, RCODE_NXDOMAIN, 0, NULL);
 }
 
-size_t judge_dns(struct judge *j, const uint8_t *q, size_t n, uint8_t *out, size_t size, struct judge_dns *ret)
+/* The name's number, made now if it must be. -1 with the answer's size in *size: a refusal, or none yet. */
+static int number_of(struct judge *j, const struct reply *re, const struct resolve_result *res, struct rule *rule,
+		     size_t len, struct judge_dns *ret, size_t *size)
 {
-	char name[JUDGE_NAME_MAX + 1];
-	const char *reason = "no_rule";
+	const char *reason = NULL;
+	int nr = names_find(j, ret->name, len);
+
+	*size = 0;
+	if (nr >= 0)
+		return nr;
+	if (rule->kind == RULE_EXACT && res == NULL && JUDGE_DNS_EAGER) {
+		ret->wait = true;
+		return -1;
+	}
+	if (rule->kind == RULE_EXACT && res != NULL && res->err != 0) {
+		*size = deny(re, ret, "unresolved", rule->id);
+		if (res->err != ENOENT)
+			*size = finish(re, RCODE_SERVFAIL, 0, NULL);
+		return -1;
+	}
+	if (names_add(j, rule, ret->name, len, &reason) < 0) {
+		*size = deny(re, ret, reason, rule->id);
+		return -1;
+	}
+	return (int)j->names_n - 1;
+}
+
+static size_t answer(struct judge *j, const struct reply *re, uint16_t type, const struct resolve_result *res,
+		     struct rule *rule, size_t len, struct judge_dns *ret)
+{
+	uint8_t a[16];
+	size_t size;
+	int nr;
+
+	if (type != TYPE_A && (type != TYPE_AAAA || !j->dns.aaaa))
+		return finish(re, RCODE_OK, 0, NULL); /* no data: nothing is asked of anybody, nothing counted */
+	nr = number_of(j, re, res, rule, len, ret, &size);
+	if (nr < 0)
+		return size;
+	if (type == TYPE_A)
+		names_addr4(j, (uint32_t)nr, a);
+	else
+		names_addr6(j, (uint32_t)nr, a);
+	return finish(re, RCODE_OK, type, a);
+}
+
+size_t judge_dns_resolved(struct judge *j, const uint8_t *q, size_t n, const struct resolve_result *res, uint8_t *out,
+			  size_t size, struct judge_dns *ret)
+{
+	struct reply re = {.q = q, .out = out, .size = size, .ttl_s = j->dns.ttl_s};
+	const char *reason, *by;
+	struct rule *rule;
 	bool bad = false;
-	uint8_t a[4];
 	uint16_t type;
-	size_t question_n;
 	int used, len;
 
 	*ret = (struct judge_dns){.denied = false};
 	if (n < HEAD || (q[2] & 0x80) != 0)
 		return 0; /* no question: an answer to it could go round in circles */
 	if ((q[2] & 0x78) != 0)
-		return finish(q, 0, out, size, RCODE_NOTIMP, NULL);
+		return finish(&re, RCODE_NOTIMP, 0, NULL);
 	if (be16(q + 4) != 1 || be16(q + 6) != 0 || be16(q + 8) != 0)
-		return finish(q, 0, out, size, RCODE_FORMAT, NULL);
+		return finish(&re, RCODE_FORMAT, 0, NULL);
 	used = read_name(q + HEAD, n - HEAD, ret->asked, &ret->asked_n, &bad);
 	if (used < 0 || n - HEAD - (size_t)used < 4)
-		return finish(q, 0, out, size, RCODE_FORMAT, NULL);
-	question_n = (size_t)used + 4;
+		return finish(&re, RCODE_FORMAT, 0, NULL);
+	re.question_n = (size_t)used + 4;
 	type = be16(q + HEAD + used);
-	len = bad ? -EINVAL : name_canon(ret->asked, ret->asked_n, name);
+	len = bad ? -EINVAL : name_canon(ret->asked, ret->asked_n, j->single ? 1 : 2, ret->name);
 	if (len < 0) {
-		denied(ret, "bad_name");
-	} else if (be16(q + HEAD + used + 2) != CLASS_IN || type == TYPE_AXFR || type == TYPE_PTR) {
-		denied(ret, "dns_type");
-	} else if (judge_address(j, name, (size_t)len, a, &reason, &ret->rule) < 0) {
-		denied(ret, reason);
-	} else {
-		return finish(q, question_n, out, size, RCODE_OK, type == TYPE_A ? a : NULL);
+		ret->name[0] = '\0';
+		return deny(&re, ret, "bad_name", NULL);
 	}
-	return finish(q, question_n, out, size, RCODE_NXDOMAIN, NULL);
+	if (be16(q + HEAD + used + 2) != CLASS_IN || type == TYPE_AXFR || type == TYPE_IXFR || type == TYPE_PTR)
+		return deny(&re, ret, "dns_type", NULL);
+	rule = names_permit(j, ret->name, (size_t)len, &reason, &by);
+	if (rule == NULL)
+		return deny(&re, ret, reason, by);
+	return answer(j, &re, type, res, rule, (size_t)len, ret);
+}
+
+size_t judge_dns(struct judge *j, const uint8_t *q, size_t n, uint8_t *out, size_t size, struct judge_dns *ret)
+{
+	return judge_dns_resolved(j, q, n, NULL, out, size, ret);
 }

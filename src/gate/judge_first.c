@@ -53,13 +53,13 @@ static bool same_name(const char *want, const uint8_t *p, size_t n, char *copy)
 	copy[n] = '\0';
 	if (memchr(p, 0, n) != NULL)
 		return false;
-	len = name_canon(copy, n, canon);
+	len = name_canon(copy, n, 1, canon);
 	return len > 0 && strcmp(canon, want) == 0;
 }
 
 /* ---- TLS: RFC 8446 4.1.2, RFC 6066 3 ---- */
 
-enum { RECORD_HANDSHAKE = 22, CLIENT_HELLO = 1, EXT_SNI = 0, EXT_ECH = 0xfe0d, HELLO_BYTES_MAX = 65536 };
+enum { RECORD_HANDSHAKE = 22, CLIENT_HELLO = 1, EXT_SNI = 0, EXT_ALPN = 16, EXT_ECH = 0xfe0d, HELLO_BYTES_MAX = 65536 };
 
 /* The handshake message put together from its records: 1 = whole, 0 = more is needed, -1 = not TLS. */
 static int join_records(const uint8_t *p, size_t n, uint8_t *out, size_t *ret_n)
@@ -93,9 +93,33 @@ static int join_records(const uint8_t *p, size_t n, uint8_t *out, size_t *ret_n)
 	return 1;
 }
 
-static int read_extensions(struct view exts, const char *want, const char **reason, char *sni)
+/* The protocols a client offers (RFC 7301 3.1), with commas between, for the record only. */
+static bool read_alpn(struct view body, char *out, size_t size)
 {
-	bool seen = false, good = false;
+	struct view list, name;
+	size_t at = 0;
+
+	if (!cut_vec(&body, 2, &list) || body.n != 0)
+		return false;
+	while (list.n > 0) {
+		if (!cut_vec(&list, 1, &name) || name.n == 0)
+			return false;
+		if (at + name.n + 2 > size)
+			continue;
+		if (at > 0)
+			out[at++] = ',';
+		for (size_t i = 0; i < name.n; i++)
+			out[at++] = name.p[i] > 0x20 && name.p[i] < 0x7f ? (char)name.p[i] : '?';
+		out[at] = '\0';
+	}
+	return true;
+}
+
+/* must: a name has to be there. */
+static int read_extensions(struct view exts, const char *want, bool must, bool ech_ok, const char **reason,
+			   struct judge_hello *h)
+{
+	bool seen = false, good = !must;
 
 	while (exts.n > 0) {
 		struct view body, list, name;
@@ -103,23 +127,28 @@ static int read_extensions(struct view exts, const char *want, const char **reas
 
 		if (!cut_num(&exts, 2, &type) || !cut_vec(&exts, 2, &body))
 			return -1;
-		if (type == EXT_ECH) {
-			*reason = "ech";
+		if (type == EXT_ECH)
+			h->ech = true;
+		if (type == EXT_ALPN && !read_alpn(body, h->alpn, sizeof(h->alpn)))
 			return -1;
-		}
 		if (type != EXT_SNI)
 			continue;
 		if (seen || !cut_vec(&body, 2, &list) || body.n != 0 || !cut_num(&list, 1, &kind) || kind != 0 ||
 		    !cut_vec(&list, 2, &name) || list.n != 0)
 			return -1;
 		seen = true;
-		good = same_name(want, name.p, name.n, sni);
+		good = same_name(want, name.p, name.n, h->sni);
+	}
+	if (h->ech && !ech_ok) {
+		*reason = "ech";
+		return -1;
 	}
 	*reason = seen ? "sni_mismatch" : "sni_missing";
 	return good ? 1 : -1;
 }
 
-static int check_tls(const char *want, const uint8_t *p, size_t n, const char **reason, char *sni)
+static int check_tls(const char *want, bool must, bool ech_ok, const uint8_t *p, size_t n, const char **reason,
+		     struct judge_hello *h)
 {
 	static uint8_t hello[HELLO_BYTES_MAX]; /* of the one thread */
 	struct view v = {hello, 0}, x;
@@ -133,7 +162,7 @@ static int check_tls(const char *want, const uint8_t *p, size_t n, const char **
 		return -1;
 	if (!cut_vec(&v, 2, &x) || v.n != 0)
 		return -1;
-	return read_extensions(x, want, reason, sni);
+	return read_extensions(x, want, must, ech_ok, reason, h);
 }
 
 /* ---- HTTP/1.1 head: RFC 9112 ---- */
@@ -234,33 +263,36 @@ static int check_start(const uint8_t *p, size_t n, const char *want)
 	return n >= len ? 1 : 0;
 }
 
-static int check_postgres(const uint8_t *p, size_t n)
+static int check_postgres(const uint8_t *p, size_t n, struct judge_hello *h)
 {
 	struct view v = {p, n};
 	size_t len, code;
 
 	if (!cut_num(&v, 4, &len) || !cut_num(&v, 4, &code))
 		return 0;
-	if (len == 8 && (code == 80877103 || code == 80877104)) /* asks for TLS or GSS */
-		return 1;
+	h->tls_next = len == 8 && code == 80877103;
+	if (h->tls_next || (len == 8 && code == 80877104)) /* asks for TLS or GSS, and waits for one byte */
+		return n == 8 ? 1 : -1;
 	return len >= 8 && len <= 10000 && code >> 16 == 3 ? 1 : -1;
 }
 
-int judge_first(enum judge_check c, const struct judge_dest *d, const uint8_t *p, size_t n, const char **reason,
-		char *sni)
+int judge_first(enum judge_check c, const struct judge_verdict *v, const struct judge_dest *d, const uint8_t *p,
+		size_t n, const char **reason, struct judge_hello *ret)
 {
 	*reason = "proto_mismatch";
+	*ret = (struct judge_hello){.ech = false};
 	switch (c) {
 	case CHECK_NONE:
 		return 1;
 	case CHECK_TLS:
-		return check_tls(d->name, p, n, reason, sni);
+	case CHECK_POSTGRES_TLS:
+		return check_tls(d->name, c == CHECK_TLS, v->ech_allow, p, n, reason, ret);
 	case CHECK_HTTP:
-		return check_http(d, p, n, reason, sni);
+		return check_http(d, p, n, reason, ret->sni);
 	case CHECK_SSH:
 		return check_start(p, n, "SSH-2.0-");
 	case CHECK_POSTGRES:
-		return check_postgres(p, n);
+		return check_postgres(p, n, ret);
 	}
 	return -1;
 }

@@ -4,16 +4,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * One rule as text, from the caller's command line or file:
- *   allow HOST:PORTS[/PROTOCOL][@NET[,NET]]
- *   range NET:PORTS[/PROTOCOL]
- *   deny HOST-OR-NET:PORTS
- * HOST: a name, *.name (one label more), **.name (one or more). NET: an address, or a CIDR range. PORTS: numbers and
+ * One rule as a word: HOST:PORTS[/PROTOCOL][@NET[,NET]].
+ * HOST: a name, *.name (one label more), **.name (one or more), an address, or a CIDR range. PORTS: numbers and
  * ranges with commas. PROTOCOL: tls, http, ssh, postgres, tcp. After @: private ranges the name may stand for.
  */
 
@@ -33,9 +29,10 @@ static bool is_number(const char *s, size_t n)
 	return true;
 }
 
-int name_canon(const char *s, size_t n, char out[JUDGE_NAME_MAX + 1])
+int name_canon(const char *s, size_t n, uint32_t least, char out[JUDGE_NAME_MAX + 1])
 {
-	size_t start = 0, labels = 0;
+	size_t start = 0;
+	uint32_t labels = 0;
 
 	if (n > 0 && s[n - 1] == '.')
 		n--;
@@ -50,7 +47,7 @@ int name_canon(const char *s, size_t n, char out[JUDGE_NAME_MAX + 1])
 			if (i == start || i - start > 63 || out[start] == '-' || out[i - 1] == '-')
 				return -EINVAL;
 			labels++;
-			if (i == n && (labels < 2 || is_number(out + start, n - start)))
+			if (i == n && (labels < least || is_number(out + start, n - start)))
 				return -EINVAL;
 			start = i + 1;
 		} else if (!is_label_char(c)) {
@@ -61,7 +58,7 @@ int name_canon(const char *s, size_t n, char out[JUDGE_NAME_MAX + 1])
 	return (int)n;
 }
 
-static int parse_net(const char *s, size_t n, struct net_of *ret)
+int net_parse(const char *s, size_t n, struct net_of *ret)
 {
 	char text[64];
 	char *slash, *end;
@@ -94,6 +91,18 @@ static int parse_net(const char *s, size_t n, struct net_of *ret)
 		if ((ret->net.a[b / 8] & (0x80 >> b % 8)) != 0)
 			return -EINVAL; /* bits outside the mask: not what was meant */
 	return 0;
+}
+
+bool net_has(const struct net_of *n, const struct resolve_addr *a)
+{
+	return n->net.v6 == a->v6 && addr_in(a->a, n->net.a, n->bits);
+}
+
+void net_last(const struct net_of *n, uint8_t out[16])
+{
+	memcpy(out, n->net.a, 16);
+	for (uint32_t b = n->bits; b < (n->net.v6 ? 128u : 32u); b++)
+		out[b / 8] |= (uint8_t)(0x80 >> b % 8);
 }
 
 static int parse_port(const char **p, const char *end, uint16_t *ret)
@@ -159,13 +168,13 @@ static void default_protocol(struct rule *r)
 			r->check = protocols[i].check;
 }
 
-static int parse_host(const char *s, size_t n, struct rule *r)
+static int parse_host(const char *s, size_t n, uint32_t labels, struct rule *r)
 {
 	int len;
 
 	if (n > 2 && s[0] == '[' && s[n - 1] == ']')
-		return parse_net(s + 1, n - 2, &r->nets[0]) < 0 ? -EINVAL : (r->kind = RULE_CIDR, r->nets_n = 1, 0);
-	if (parse_net(s, n, &r->nets[0]) == 0) {
+		return net_parse(s + 1, n - 2, &r->nets[0]) < 0 ? -EINVAL : (r->kind = RULE_CIDR, r->nets_n = 1, 0);
+	if (net_parse(s, n, &r->nets[0]) == 0) {
 		r->kind = RULE_CIDR;
 		r->nets_n = 1;
 		return 0;
@@ -180,10 +189,10 @@ static int parse_host(const char *s, size_t n, struct rule *r)
 		s += 2;
 		n -= 2;
 	}
-	len = name_canon(s, n, r->name); /* two labels at least: no *.com */
+	len = name_canon(s, n, labels, r->name); /* two as a rule: no *.com */
 	if (len < 0)
 		return len;
-	r->name_n = (size_t)len;
+	r->name_n = (uint32_t)len;
 	return 0;
 }
 
@@ -194,26 +203,22 @@ static int refuse(const char *word, size_t n, const char *why, struct err *e)
 	return err_set(e, ERR_INVALID, EINVAL, "%s: %s", quote_n(word, n, q), why);
 }
 
-int rule_parse(const char *word, size_t n, struct rule *ret, struct err *e)
+int rule_parse(const char *word, size_t n, uint32_t labels, struct rule *ret, struct err *e)
 {
 	const char *s = word, *end = word + n, *at, *colon = NULL, *slash = NULL;
 
-	*ret = (struct rule){.deny = false};
-	if (n > 5 && memcmp(s, "deny ", 5) == 0) {
-		ret->deny = true;
-		s += 5;
-	}
-	at = memchr(s, '@', (size_t)(end - s));
+	*ret = (struct rule){.names_max = WILD_NAMES_DEFAULT, .label_max = WILD_LABEL_DEFAULT};
+	at = memchr(s, '@', n);
 	for (const char *p = s; p < (at != NULL ? at : end); p++)
 		if (*p == ':')
 			colon = p; /* the last: IPv6 ranges have more */
 	if (colon == NULL)
 		return refuse(word, n, "a port is needed: HOST:PORT", e);
-	if (parse_host(s, (size_t)(colon - s), ret) < 0)
+	if (parse_host(s, (size_t)(colon - s), labels, ret) < 0)
 		return refuse(word, n, "the host is neither a name with two labels, *.name, **.name nor an address range", e);
 	slash = memchr(colon, '/', (size_t)((at != NULL ? at : end) - colon));
 	if (parse_ports(colon + 1, (size_t)((slash != NULL ? slash : at != NULL ? at : end) - colon - 1), ret) < 0)
-		return refuse(word, n, "ports are numbers from 1 to 65535, ranges and commas: 443 or 80,8000-8099", e);
+		return refuse(word, n, "ports are numbers from 1 to 65535, ranges and commas, at most 16: 443 or 80,8000-8099", e);
 	default_protocol(ret);
 	if (slash != NULL && parse_protocol(slash + 1, (size_t)((at != NULL ? at : end) - slash - 1), ret) < 0)
 		return refuse(word, n, "the protocol is one of tls, http, ssh, postgres, tcp", e);
@@ -224,8 +229,8 @@ int rule_parse(const char *word, size_t n, struct rule *ret, struct err *e)
 		const char *stop = next != NULL ? next : end;
 
 		if (ret->kind == RULE_CIDR || ret->nets_n == RULE_NETS_MAX ||
-		    parse_net(at + 1, (size_t)(stop - at - 1), &ret->nets[ret->nets_n]) < 0)
-			return refuse(word, n, "after @ come address ranges the name may stand for: @10.20.0.0/16", e);
+		    net_parse(at + 1, (size_t)(stop - at - 1), &ret->nets[ret->nets_n]) < 0)
+			return refuse(word, n, "after @ come at most 16 address ranges the name may stand for: @10.20.0.0/16", e);
 		ret->nets_n++;
 		at = stop;
 	}

@@ -5,6 +5,7 @@
 #include "gate/drops.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
  * counted, and if it would have permitted something, that does not happen.
  */
 
-enum { RECORD_MAX = 4096 /* a pipe takes so much whole or not at all, see pipe(7) */, SWEEP_MS = 250 };
+enum { SWEEP_MS = 250 };
 
 #define BOX_OF(src, nr) ((struct box *)(void *)((char *)((src) - (nr)) - offsetof(struct box, sock)))
 
@@ -153,9 +154,34 @@ int box_open(struct loop *l, const char *id, const char *tier, const char *rules
 	return 0;
 }
 
+static bool write_record(struct box *b, const struct judge_record *r)
+{
+	struct judge_who who = {.sandbox = b->id, .lifecycle = b->id, .lineage = b->id, .tier = b->tier};
+	struct buf line;
+	bool ok;
+
+	buf_init(&line, PIPE_BUF); /* a pipe takes so much whole or not at all, see pipe(7) */
+	ok = judge_line(b->judge, r, &who, b->seq, &line) == 0 &&
+	     write(b->rec_fd, buf_head(&line), line.len) == (ssize_t)line.len;
+	buf_done(&line);
+	b->seq++; /* a gap tells of a lost one */
+	b->n.lost_records += ok ? 0 : 1;
+	return ok;
+}
+
+/* What was only counted, once its window is over. */
+static void write_repeats(struct box *b, bool all)
+{
+	struct judge_record r;
+
+	while (b->judge != NULL && b->rec_fd >= 0 && judge_repeats(b->judge, b->loop->now_ms, all, &r))
+		(void)write_record(b, &r);
+}
+
 void box_free(struct box *b)
 {
 	flows_close(b);
+	write_repeats(b, true);
 	for (int i = 0; i < NET_SOCKS; i++)
 		loop_drop(&b->sock[i]);
 	resolver_free(b->resolver);
@@ -175,6 +201,7 @@ int box_tick(struct box *b, bool again)
 	if (again || now >= b->sweep_at_ms) {
 		b->sweep_at_ms = now + SWEEP_MS;
 		flow_tick(b);
+		write_repeats(b, false);
 		/* events are edges: what was left in a queue is not announced again */
 		for (int i = NET_TCP4; i <= NET_TCP6; i++)
 			if (b->sock[i].fd >= 0)
@@ -189,19 +216,9 @@ int box_tick(struct box *b, bool again)
 bool box_record(struct box *b, struct judge_record *r)
 {
 	const struct judge_limits *l = judge_limits(b->judge);
-	struct buf line;
-	bool ok;
+	bool ok = !judge_note(b->judge, r, b->loop->now_ms) || write_record(b, r);
 
-	buf_init(&line, RECORD_MAX);
-	ok = judge_line(r, b->id, b->tier, b->seq, &line) == 0 &&
-	     write(b->rec_fd, buf_head(&line), line.len) == (ssize_t)line.len;
-	buf_done(&line);
-	b->seq++; /* a gap tells of a lost one */
-	b->n.lost_records += ok ? 0 : 1;
-	if (r->allow)
-		return ok;
-	b->n.denied++;
-	if (l->kill_after != 0 && b->n.denied >= l->kill_after && !b->kill_wanted) {
+	if (!r->allow && l->kill_after != 0 && judge_denied(b->judge) >= l->kill_after && !b->kill_wanted) {
 		b->kill_wanted = true;
 		b->kill(b, "its rules end a sandbox after so many refused attempts");
 	}

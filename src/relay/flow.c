@@ -34,7 +34,7 @@ struct flow {
 	struct judge_verdict v;
 	uint8_t *hello;
 	size_t hello_n, hello_cap;
-	char sni[256];
+	struct judge_hello seen;
 	struct resolve_addr *addr; /* that may be dialled */
 	uint32_t addr_n, addr_at;
 	struct pump_side c, u;
@@ -51,7 +51,8 @@ static void note(struct flow *f, struct judge_record *r)
 	r->transport = "tcp";
 	r->dest = &f->dest;
 	r->rule = f->v.rule;
-	r->sni = f->sni[0] != '\0' ? f->sni : NULL;
+	r->would_deny = f->v.would_deny;
+	r->hello = &f->seen;
 }
 
 static void reset(struct source *s)
@@ -250,7 +251,8 @@ static bool is_ours(const struct resolve_addr *a)
 /* Judge what a name stands for, write the record, dial. */
 static void judge_and_dial(struct flow *f, const struct resolve_result *res)
 {
-	struct judge_record r = {.event = "connect", .allow = true, .reason = "allowed", .resolved = res};
+	struct judge_record r = {.event = "connect", .allow = true, .reason = f->v.reason, .resolved = res};
+	const char *reason = "unresolved";
 
 	f->addr = calloc(MAX(res->n, 1u), sizeof(*f->addr));
 	if (f->addr == NULL) {
@@ -258,10 +260,10 @@ static void judge_and_dial(struct flow *f, const struct resolve_result *res)
 		return;
 	}
 	for (uint32_t i = 0; i < res->n; i++)
-		if (judge_addr(f->b->judge, f->v.rule_nr, &res->addr[i]) && !is_ours(&res->addr[i]))
+		if (judge_addr(f->b->judge, &f->dest, &f->v, &res->addr[i], is_ours(&res->addr[i]), &reason))
 			f->addr[f->addr_n++] = res->addr[i];
 	if (f->addr_n == 0) {
-		deny(f, res->n > 0 ? "addr_floor" : "unresolved", res);
+		deny(f, reason, res);
 		return;
 	}
 	note(f, &r);
@@ -351,7 +353,7 @@ static void hello(struct flow *f)
 	}
 	if (got == 0)
 		return;
-	r = judge_first(f->v.check, &f->dest, f->hello, f->hello_n, &reason, f->sni);
+	r = judge_first(f->v.check, &f->v, &f->dest, f->hello, f->hello_n, &reason, &f->seen);
 	if (r == 0 && (f->c.ended || f->hello_n >= HELLO_MAX))
 		r = -1;
 	if (r < 0)

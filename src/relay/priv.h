@@ -15,7 +15,6 @@ struct box_counts {
 	uint32_t conns;            /* open now */
 	uint64_t tokens_milli;     /* of new connections: a bucket, thousandths */
 	uint64_t tokens_at_ms;
-	uint64_t denied;           /* decisions that said no */
 	uint64_t lost_records;     /* that found the pipe full */
 };
 

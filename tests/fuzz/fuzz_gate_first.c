@@ -9,18 +9,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct judge_dest d = {.named = true, .port = 80, .name = "api.allowed.test"};
 	const char *reason = NULL;
-	char sni[256] = "";
+	struct judge_verdict v = {.allow = true};
+	struct judge_hello h;
 	enum judge_check c;
 	int whole;
 
 	if (size < 1)
 		return 0;
-	c = (enum judge_check)(data[0] % 5);
-	whole = judge_first(c, &d, data + 1, size - 1, &reason, sni);
-	if (reason == NULL || strlen(sni) > 255)
+	v.ech_allow = (data[0] & 0x80) != 0;
+	c = (enum judge_check)(data[0] % 6);
+	whole = judge_first(c, &v, &d, data + 1, size - 1, &reason, &h);
+	if (reason == NULL || strlen(h.sni) > 255 || strlen(h.alpn) > 63)
 		abort();
 	for (size_t n = 0; n < size - 1 && n < 300; n++)
-		if (judge_first(c, &d, data + 1, n, &reason, sni) < 0 && whole > 0)
+		if (judge_first(c, &v, &d, data + 1, n, &reason, &h) < 0 && whole > 0)
 			abort(); /* split at n it was refused */
 	return 0;
 }
