@@ -174,12 +174,9 @@ bool judge_addr(const struct judge *j, const struct judge_dest *d, const struct 
 	enum floor_class c = floor_of(a);
 	struct choice deny = {.port = d->port};
 
-	*reason = "addr_host";
-	if (ours)
-		return false;
 	index_each_net(j, a, choose, &deny);
-	*reason = "addr_floor";
-	if (deny.denied != NULL || net_has(&j->dns.pool4, a) || net_has(&j->dns.pool6, a))
+	*reason = ours && c != FLOOR_NEVER ? "addr_host" : "addr_floor";
+	if (ours || deny.denied != NULL || net_has(&j->dns.pool4, a) || net_has(&j->dns.pool6, a))
 		return false;
 	for (uint32_t i = 0; c == FLOOR_NAMED && i < r->nets_n; i++)
 		if (net_has(&r->nets[i], a) && names_closed(&r->nets[i]))

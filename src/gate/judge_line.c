@@ -114,9 +114,10 @@ static int put_resolved(struct buf *b, const struct judge_record *rec)
 	int r = key(b, "resolved");
 
 	for (uint32_t i = 0; r == 0 && i < res->n; i++) {
+		(void)addr_text(&res->addr[i], text);
 		r = put(b, i == 0 ? "[" : ",");
 		if (r == 0)
-			r = put_text(b, addr_text(&res->addr[i], text), strlen(text), TEXT_MAX);
+			r = put_text(b, text, strlen(text), TEXT_MAX);
 	}
 	if (r == 0)
 		r = put(b, res->n > 0 ? "]" : "[]");

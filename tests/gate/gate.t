@@ -82,7 +82,7 @@ def c02_case_and_dot_fold(m):
     r, recs, _ = gate(m, "print(tcp('X.Allowed.Test.', 7))")
     eq(r.out, b"b'hello'\n", f"{recs}")
     eq(recs[0]["name"], "x.allowed.test", "one form")
-    refused(m, "print(tcp('X.Allowed.Test.', 7))", "deny_rule", says="reset",
+    refused(m, "print(tcp('X.Allowed.Test.', 7))", "deny_rule", says="noname",
             rules=("--allow", "*.allowed.test:7", "--deny", "x.allowed.test:7"))
 
 
