@@ -7,7 +7,10 @@
 #include "base/cleanup.h"
 #include "base/quote.h"
 #include "base/units.h"
+#include "cli/cmd_image.h"
+#include "cli/image_words.h"
 #include "cli/launch.h"
+#include "cli/say.h"
 #include "sys/file.h"
 #include "sys/ids.h"
 
@@ -24,7 +27,7 @@
 #include <unistd.h>
 
 enum end_code { END_OK, END_TOOL, END_FAULT, END_TIMEOUT, END_MEMORY };
-enum { HOUR_MS = 3600 * 1000, ENTRIES_MAX = 4000000, PIDS = 4096, SLACK = 512 << 20, TEXT_MAX = 190, HEAD_MAX = 60 };
+enum { HOUR_MS = 3600 * 1000, ENTRIES_MAX = 4000000, PIDS = 4096, SLACK = 512 << 20 };
 
 int image_box_limit(struct image_box_limits *l, const char *option, const char *value, struct err *e)
 {
@@ -75,11 +78,18 @@ static int fill_spec(const struct image_box *b, struct spec *s, struct err *e)
 	s->tier = strdup("container");
 	s->image = strdup("host");
 	s->workdir = strdup("/tmp");
-	if (image_box_owners() && !b->plain_user) {
+	if ((image_box_owners() && !b->plain_user) || b->as_root) {
 		s->root = ROOT_OVERLAY;
 		s->root_caps = ROOT_CAPS_FILES;
-		s->user = strdup("0");
+		s->image_user = strdup("0"); /* also where there is one id only */
+		if (s->image_user == NULL)
+			return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
 	}
+	if (b->see != NULL && (s->see = strdup(b->see)) == NULL)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	for (uint32_t i = 0; b->hosts != NULL && i < b->hosts->n; i++)
+		if (strv_add(&s->hosts, b->hosts->v[i]) < 0)
+			return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
 	if (b->egress != NULL)
 		s->egress = strdup(b->egress);
 	if (s->tier == NULL || s->image == NULL || s->workdir == NULL || (b->egress != NULL && s->egress == NULL) ||
@@ -110,8 +120,7 @@ static enum end_code run(const struct image_box *b, const struct spec *s, struct
 	char sh[] = "sh", dash_c[] = "-c", name[] = "image";
 	char *argv[IMAGE_BOX_ARGS + 5] = {sh, dash_c, NULL, name};
 	struct egress_log log;
-	struct launch l = {.spec = s, .argv = argv, .exact = true, .progress = b->progress, .files = files,
-			   .interactive = b->stdin_fd > 0};
+	struct launch l = {.spec = s, .argv = argv, .exact = true, .progress = b->progress, .files = files};
 	int r;
 
 	argv[2] = strdup(b->script);
@@ -145,8 +154,7 @@ static _Noreturn void child(const struct image_box *b, const struct spec *s, str
 	struct err e = ERR_INIT;
 	enum end_code code;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0 || getppid() != parent ||
-	    (b->stdin_fd > 0 && dup2(b->stdin_fd, STDIN_FILENO) < 0))
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0 || getppid() != parent)
 		_exit(END_FAULT);
 	code = run(b, s, files, out, notes, &e);
 	if (code == END_FAULT)
@@ -203,46 +211,11 @@ static char *read_notes(int fd, size_t *n)
 	return text;
 }
 
-/* The last line that says something, without the dates and levels tools put before it. */
-static const char *last_words(char *text)
-{
-	char *line = NULL, *save = NULL, *last = NULL, *msg;
-
-	for (line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save))
-		if (line[strspn(line, " \t")] != '\0')
-			last = line;
-	if (last == NULL)
-		return "the tools failed without a word";
-	msg = strstr(last, "msg=\"");
-	return msg != NULL ? msg + 5 : last;
-}
-
-/* One printable line of a tool's words: the beginning, and the end, where Go programs put the reason. */
-static const char *one_line(char *text, char dst[TEXT_MAX])
-{
-	const char *from = last_words(text);
-	size_t n = 0, len;
-
-	while (*from != '\0' && (*from <= ' ' || *from > '~'))
-		from++;
-	len = strlen(from);
-	for (size_t i = 0; i < len; i++) {
-		if (len >= TEXT_MAX && i == HEAD_MAX) {
-			memcpy(dst + n, "...", 3);
-			n += 3;
-			i = len - (TEXT_MAX - HEAD_MAX - 4);
-		}
-		dst[n++] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
-	}
-	dst[n] = '\0';
-	return dst;
-}
-
 int image_box_end(struct image_box *b, char **notes, size_t *n, struct err *e)
 {
 	_cleanup_close_ int fd = b->notes_fd;
 	_cleanup_free_ char *text = NULL;
-	char line[TEXT_MAX];
+	char line[IMAGE_WORDS_MAX];
 	int status = 0;
 
 	(void)close(b->out_fd);
@@ -257,12 +230,38 @@ int image_box_end(struct image_box *b, char **notes, size_t *n, struct err *e)
 		*notes = steal_ptr(&text);
 		return 0;
 	case END_TOOL:
-		return err_set(e, ERR_INVALID, EINVAL, "%s", one_line(text, line));
+		return err_set(e, ERR_INVALID, EINVAL, "%s", image_words(text, *n, line));
 	case END_TIMEOUT:
 		return err_set(e, ERR_LIMITED, ETIMEDOUT, "the tools took longer than --timeout allows");
 	case END_MEMORY:
 		return err_set(e, ERR_LIMITED, ENOMEM, "the tools needed more than --memory allows");
 	default:
-		return err_set(e, ERR_INTERNAL, EIO, "%s", one_line(text, line));
+		return err_set(e, ERR_INTERNAL, EIO, "%s", image_words(text, *n, line));
 	}
+}
+
+int image_box_take(struct image_box *b, const struct image_limits *lim, struct image_new **ret, char **notes,
+		   size_t *n, struct err *e)
+{
+	struct err tool = ERR_INIT;
+	bool show = b->progress;
+	int r = image_box_start(b, e), end;
+
+	if (r < 0)
+		return r;
+	r = image_take_in(b->out_fd, lim, image_show_progress, &show, ret, e);
+	end = image_box_end(b, notes, n, &tool);
+	if (show)
+		say_status(NULL, false);
+	if (end < 0 && (r == 0 || r == -ENODATA)) {
+		if (r == 0)
+			image_new_free(*ret);
+		*e = tool;
+		return end;
+	}
+	if (r < 0 && end == 0) {
+		free(*notes);
+		*notes = NULL;
+	}
+	return r;
 }

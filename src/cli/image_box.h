@@ -8,6 +8,7 @@
  */
 #include "base/err.h"
 #include "core/spec.h"
+#include "image/image.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,11 +29,13 @@ struct image_box {
 	struct {
 		const char *from, *inside; /* a host file or folder, and its path inside */
 	} copy[IMAGE_BOX_COPIES];          /* ended by from == NULL */
-	int stdin_fd;                     /* the script's standard input; borrowed; 0 = none */
+	const char *see;                  /* a host folder to be read at /mnt; NULL = none */
+	const struct strv *hosts;         /* more lines of /etc/hosts; NULL = none */
 	const char *egress;               /* rules of what may be reached (gate/judge.h); NULL = nothing */
 	struct image_box_limits lim;
 	bool progress;                    /* a person looks */
 	bool plain_user;                  /* as the sandbox's ordinary user, on a read-only root, also as root */
+	bool as_root;                     /* as uid 0 inside, with the capabilities over files, also as an ordinary user */
 
 	/* made by image_box_start */
 	int out_fd;
@@ -53,3 +56,15 @@ int must_check image_box_start(struct image_box *b, struct err *e);
  * script failed: its last words as ERR_INVALID; for a limit, which one.
  */
 int must_check image_box_end(struct image_box *b, char **notes, size_t *n, struct err *e);
+/*
+ * All of it for a script that makes an image: start, take its tar stream in (image/image.h), wait for its end. Of two
+ * errors the one that came first: what ended the tools also cuts the stream short. *notes as of image_box_end.
+ */
+int must_check image_box_take(struct image_box *b, const struct image_limits *lim, struct image_new **ret, char **notes,
+			      size_t *n, struct err *e);
+/*
+ * The EROFS file of an image: the one that is there, else (or `again`) made now by mkfs.erofs in the box b, whose limits and
+ * progress are set.
+ */
+int must_check image_erofs_need(const struct image_found *f, struct image_box *b, bool again, struct image_erofs *ret,
+				struct err *e);

@@ -128,9 +128,8 @@ static int make(const char *word, const struct recipe *rec, const char *name, st
 	_cleanup_free_ char *notes = NULL, *debs = NULL, *packages = NULL;
 	const char *base = strrchr(word, '/');
 	struct image_new *n = NULL;
-	struct err tool = ERR_INIT;
 	size_t len = 0;
-	int r, end;
+	int r;
 
 	(void)snprintf(source, sizeof(source), "recipe:%.200s", base != NULL ? base + 1 : word);
 	r = image_apt_fetch(rec, source + strlen("recipe:"), show, &debs, e);
@@ -149,17 +148,7 @@ static int make(const char *word, const struct recipe *rec, const char *name, st
 	b->progress = show;
 	if (show)
 		say_status("installing packages", false);
-	r = image_box_start(b, e);
-	if (r < 0)
-		return r;
-	r = image_take_in(b->out_fd, &(const struct image_limits){.bytes = 0}, image_show_progress, &show, &n, e);
-	end = image_box_end(b, &notes, &len, &tool);
-	if (show)
-		say_status(NULL, false);
-	if (end < 0 && (r == 0 || tool.errnum != EIO)) {
-		*e = tool;
-		r = end;
-	}
+	r = image_box_take(b, &(const struct image_limits){.bytes = 0}, &n, &notes, &len, e);
 	if (r == 0)
 		r = add_packages(notes, &m.packages, e);
 	if (r == 0)

@@ -23,7 +23,7 @@ static bool one(void *arg, const char *digest, const char *name)
 	struct listing *l = arg;
 	struct image_info info = {.bytes = 0};
 	struct image_found f;
-	char ref[IMAGE_DIGEST_LEN + 8], size[UNITS_TEXT], day[16] = "?";
+	char ref[IMAGE_DIGEST_LEN + 8], size[UNITS_TEXT], file[UNITS_TEXT], day[16] = "?";
 	time_t t;
 	struct tm tm;
 
@@ -37,12 +37,13 @@ static bool one(void *arg, const char *digest, const char *name)
 		(void)strftime(day, sizeof(day), "%Y-%m-%d", &tm);
 	if (l->all != NULL)
 		(void)json_array_append_new(
-		    l->all, json_pack("{s:s?, s:s, s:I, s:I, s:I, s:s?}", "name", name, "digest", ref, "bytes",
-				      (json_int_t)info.bytes, "entries", (json_int_t)info.entries, "created",
+		    l->all, json_pack("{s:s?, s:s, s:I, s:I, s:I, s:I, s:s?}", "name", name, "digest", ref,
+				      "bytes", (json_int_t)info.bytes, "erofs", (json_int_t)info.erofs, "entries", (json_int_t)info.entries, "created",
 				      (json_int_t)info.created, "source", info.source));
 	else
-		(void)printf("%-32s %.12s  %10s  %s\n", name != NULL ? name : "-", digest,
-			     units_size_text(info.bytes >> 10 << 10, size), day);
+		(void)printf("%-32s %.12s  %10s  %10s  %s\n", name != NULL ? name : "-", digest,
+			     units_size_text(info.bytes >> 10 << 10, size),
+			     info.erofs > 0 ? units_size_text(info.erofs >> 10 << 10, file) : "-", day);
 	l->n++;
 	image_info_done(&info);
 	image_found_done(&f);
@@ -64,7 +65,7 @@ static int list_run(int argc, char **argv)
 	if (json)
 		l.all = json_array();
 	else
-		(void)printf("%-32s %-12s  %10s  %s\n", "NAME", "DIGEST", "SIZE", "CREATED");
+		(void)printf("%-32s %-12s  %10s  %10s  %s\n", "NAME", "DIGEST", "SIZE", "EROFS", "CREATED");
 	r = image_list(one, &l, &e);
 	if (r == 0 && json)
 		(void)json_dumpf(l.all, stdout, JSON_INDENT(2));

@@ -24,12 +24,12 @@ static const char script[] =
     "skopeo --insecure-policy --tmpdir /tmp copy --src-tls-verify=\"$2\" $auth \"$1\" oci:/tmp/layout:image || fail\n"
     "rm -rf /tmp/in\n"
     "own=; less=; [ \"$4\" = keep ] || { less=--rootless; own='--owner=0 --group=0'; }\n"
-    "umoci unpack $less --image /tmp/layout:image /tmp/bundle || fail\n"
+    "umoci raw unpack $less --image /tmp/layout:image /tmp/rootfs || fail\n"
     "skopeo inspect --raw oci:/tmp/layout:image >/tmp/manifest || fail\n"
     "skopeo inspect --config --raw oci:/tmp/layout:image >/tmp/config || fail\n"
     "rm -rf /tmp/layout\n"
     "{ sha256sum </tmp/manifest | cut -c1-64; cat /tmp/config; } >&4\n"
-    "tar --format=pax --numeric-owner --sort=name $own -C /tmp/bundle/rootfs -cf - . >&3 || fail\n";
+    "tar --format=pax --numeric-owner --sort=name $own -C /tmp/rootfs -cf - . >&3 || fail\n";
 
 static int commit(struct image_new *n, const struct image_oci *o, const char *notes, size_t len, struct err *e)
 {
@@ -60,11 +60,10 @@ static int commit(struct image_new *n, const struct image_oci *o, const char *no
 int image_oci_take(struct image_box *b, const struct image_oci *o, struct err *e)
 {
 	_cleanup_free_ char *notes = NULL;
-	struct err tool = ERR_INIT;
 	struct image_new *n = NULL;
+	char q[QUOTE_MAX];
 	size_t len = 0;
-	int r, end;
-	bool show = !o->quiet && isatty(STDERR_FILENO) == 1;
+	int r;
 
 	r = image_box_need("skopeo:skopeo umoci:umoci", e);
 	if (r < 0)
@@ -74,25 +73,12 @@ int image_oci_take(struct image_box *b, const struct image_oci *o, struct err *e
 	b->args[1] = o->tls_verify;
 	b->args[2] = o->auth_inside;
 	b->args[3] = image_box_owners() ? "keep" : "one";
-	b->progress = show;
-	r = image_box_start(b, e);
-	if (r < 0)
-		return r;
-	r = image_take_in(b->out_fd, &(const struct image_limits){.bytes = 0}, image_show_progress, &show, &n, e);
-	end = image_box_end(b, &notes, &len, &tool);
-	if (show)
-		say_status(NULL, false);
-	if (end < 0 && tool.errnum != EIO) { /* what stopped the tools also cut the stream short */
-		*e = tool;
-		r = end;
-	} else if (r == 0 && end < 0) {
-		*e = tool;
-		r = end;
-	}
+	b->progress = !o->quiet && isatty(STDERR_FILENO) == 1;
+	r = image_box_take(b, o->lim, &n, &notes, &len, e);
 	if (r == 0)
 		r = commit(n, o, notes, len, e);
 	image_new_free(n);
-	return r < 0 ? err_wrap(e, r, "%s", o->source) : 0;
+	return r < 0 ? err_wrap(e, r, "%s", quote_bare(o->source, q)) : 0;
 }
 
 bool image_oci_is_source(const char *text)
@@ -103,7 +89,8 @@ bool image_oci_is_source(const char *text)
 int image_oci_import(const char *text, const char *name, const struct image_box_limits *lim, bool json, bool quiet,
 		     struct err *e)
 {
-	struct image_oci o = {.source = text, .tls_verify = "true", .auth_inside = "", .name = name, .json = json,
+	const struct image_limits in = {.bytes = 0};
+	struct image_oci o = {.source = text, .lim = &in, .tls_verify = "true", .auth_inside = "", .name = name, .json = json,
 			      .quiet = quiet};
 	struct image_box b = {.lim = *lim};
 	_cleanup_free_ char *dir = strdup(strchr(text, ':') + 1);

@@ -10,6 +10,7 @@ struct image_oci {
 	const char *tls_verify;    /* "true" or "false" */
 	const char *auth_inside;   /* path of the credentials inside; "" = none */
 	const char *name;          /* "name[:tag]"; NULL = none */
+	const struct image_limits *lim;
 	bool json, quiet;
 };
 

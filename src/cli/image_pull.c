@@ -89,7 +89,8 @@ static int pull_run(int argc, char **argv)
 {
 	struct opt_parser p = opt_parser(opts, ARRAY_LEN(opts), argv);
 	static struct pull pull;
-	struct image_oci oci = {.tls_verify = "true", .auth_inside = ""};
+	const struct image_limits in = {.bytes = 0};
+	struct image_oci oci = {.lim = &in, .tls_verify = "true", .auth_inside = ""};
 	struct image_box b = {.script = NULL};
 	char base[IMAGE_NAME_MAX + 1], tag[IMAGE_NAME_MAX + 1];
 	const char *value = NULL;

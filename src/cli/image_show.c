@@ -24,10 +24,11 @@ static json_t *words(const struct strv *v)
 
 static void print_json(const struct image_found *f, const struct image_info *i)
 {
-	json_t *j = json_pack("{s:s+, s:s, s:s?, s:s?, s:I, s:I, s:I, s:I, s:b, s:s?, s:s?, s:s?, s:o, s:o}", "digest",
+	json_t *j = json_pack("{s:s+, s:s, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:b, s:s?, s:s?, s:s?, s:o, s:o}", "digest",
 			      "sha256:", f->digest, "tree", f->tree, "source", i->source, "source_digest",
 			      i->source_digest, "created", (json_int_t)i->created, "bytes", (json_int_t)i->bytes,
-			      "entries", (json_int_t)i->entries, "left_out", (json_int_t)i->left_out, "one_owner",
+			      "entries", (json_int_t)i->entries, "left_out", (json_int_t)i->left_out, "erofs",
+			      (json_int_t)i->erofs, "one_owner",
 			      i->one_owner, "user", i->user, "workdir", i->workdir, "arch", i->arch, "env",
 			      words(&i->env), "cmd", words(&i->cmd));
 
@@ -54,6 +55,8 @@ static void print_text(const struct image_found *f, const struct image_info *i)
 	line("source", i->source);
 	line("from", i->source_digest);
 	(void)printf("size       %s in %" PRIu64 " entries\n", units_size_text(i->bytes >> 10 << 10, size), i->entries);
+	if (i->erofs > 0)
+		(void)printf("erofs      %s/image.erofs, %s\n", f->dir, units_size_text(i->erofs >> 10 << 10, size));
 	if (i->left_out > 0)
 		(void)printf("left out   %" PRIu64 " device nodes and fifos\n", i->left_out);
 	if (i->one_owner)

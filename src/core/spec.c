@@ -55,7 +55,9 @@ void spec_done(struct spec *s)
 	free(s->user);
 	free(s->workdir);
 	free(s->hostname);
+	free(s->see);
 	free(s->egress);
+	strv_done(&s->hosts);
 	strv_done(&s->env);
 	memset(s, 0, sizeof(*s));
 }

@@ -44,6 +44,8 @@ struct spec {
 	enum root_mode root;
 	enum root_caps root_caps;
 	uint32_t require; /* REQ_NEED_* */
+	char *see;       /* a host folder shown read-only at /mnt, of image "host" only; NULL = none */
+	struct strv hosts; /* more lines of its /etc/hosts, of image "host" only */
 	char *egress;    /* rules of what may leave, a line each (gate/judge.h); NULL = nothing, and no gate */
 };
 

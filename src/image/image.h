@@ -6,7 +6,7 @@
  *     sha256/<digest>/tree/           the root filesystem, ids from 0
  *     sha256/<digest>/image.json      what it is and where it comes from
  *     sha256/<digest>/packages        one NAME=VERSION a line, where known
- *     sha256/<digest>/image.erofs     the same as one file, once asked for
+ *     sha256/<digest>/image.erofs     the same as one file, once asked for; image.erofs.sha256 is its sum
  *     refs/<name>/<tag>               a digest
  *     tmp/<random>/                   being made; locked while its maker lives
  *
@@ -30,6 +30,7 @@ enum {
 struct image_limits { /* 0 = the default */
 	uint64_t bytes;   /* of all files together; 64 GiB */
 	uint64_t entries; /* 4,000,000 */
+	uint64_t time_ms; /* until the stream must have ended; no limit */
 };
 
 /* What came in. */
@@ -53,7 +54,7 @@ typedef void (*image_progress)(void *arg, uint64_t bytes, uint64_t entries);
 /*
  * Take a tar stream in: read tar_fd to its end, check, unpack into the store's tmp, make the digest. Blocks. fn
  * may be NULL; it is called now and then. ERR_INVALID when the stream is refused: the message names the
- * entry. The result is dropped by image_new_free or kept by image_commit.
+ * entry; -ENODATA when the stream ended too early. The result is dropped by image_new_free or kept by image_commit.
  */
 int must_check image_take_in(int tar_fd, const struct image_limits *lim, image_progress fn, void *arg,
 			     struct image_new **ret, struct err *e);
@@ -87,6 +88,7 @@ struct image_info {
 	char *source, *source_digest, *user, *workdir, *arch;
 	struct strv env, cmd;
 	uint64_t bytes, entries, left_out, created; /* created: seconds since the epoch */
+	uint64_t erofs; /* bytes of its EROFS file; 0 = none */
 	bool one_owner; /* made by an ordinary user: everything belongs to one id */
 };
 int must_check image_info_read(const struct image_found *f, struct image_info *ret, struct err *e);
@@ -101,7 +103,17 @@ int must_check image_list(image_each fn, void *arg, struct err *e);
 int must_check image_remove(const char *ref, struct err *e);
 /* Remove images without a name that nothing runs on, and what dead builders left. Returns how many images. */
 int must_check image_gc(struct err *e);
-/* Make the digest of the stored tree again and compare. ERR_INVALID when it differs. */
+/* Make the digest of the stored tree again and compare, and the sum of its EROFS file, when it has one. ERR_INVALID
+ * when one differs. */
 int must_check image_verify(const struct image_found *f, struct err *e);
-/* Put a finished file beside the tree of f under `name` ("image.erofs"): moved in by one rename. */
-int must_check image_put_file(const struct image_found *f, int fd, const char *name, struct err *e);
+/* The same image as one EROFS file: uncompressed, blocks of 4 KiB. */
+struct image_erofs {
+	char path[IMAGE_PATH_MAX + 16];
+	uint64_t size;
+};
+/* 1 = it is there, 0 = not yet, -errno = it is damaged. */
+int must_check image_erofs_find(const struct image_found *f, struct image_erofs *ret, struct err *e);
+/* Take the file from a pipe (hostile: whoever made it has read a hostile tree), check it, and put it beside the tree by
+ * one rename, in the place of one that is there. from: read to its end. -ENODATA when
+ * it ended too early. */
+int must_check image_erofs_take(const struct image_found *f, int from, struct image_erofs *ret, struct err *e);

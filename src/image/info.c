@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -148,6 +149,7 @@ int image_info_read(const struct image_found *f, struct image_info *ret, struct 
 	_cleanup_free_ char *s = malloc(INFO_MAX + 1);
 	ssize_t n = s == NULL ? -ENOMEM : file_get(f->lock_fd, "image.json", s, INFO_MAX + 1);
 	json_error_t je;
+	struct stat st;
 	json_t *j;
 	int r;
 
@@ -157,6 +159,8 @@ int image_info_read(const struct image_found *f, struct image_info *ret, struct 
 	j = json_loadb(s, (size_t)n, JSON_REJECT_DUPLICATES, &je);
 	r = json_is_object(j) ? read_all(j, f->digest, ret) : -EINVAL;
 	json_decref(j);
+	if (fstatat(f->lock_fd, "image.erofs", &st, AT_SYMLINK_NOFOLLOW) == 0)
+		ret->erofs = (uint64_t)st.st_size;
 	if (r < 0) {
 		image_info_done(ret);
 		return err_set(e, ERR_INVALID, -r,

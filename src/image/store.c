@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,54 +84,85 @@ int store_lock(int store_fd, struct err *e)
 	return steal_fd(&fd);
 }
 
-int store_tmp(int store_fd, char name[32], int *ret_fd, struct err *e)
+int store_tmp_name(char name[STORE_TMP_NAME])
+{
+	uint64_t rnd;
+
+	if (getrandom(&rnd, sizeof(rnd), 0) != (ssize_t)sizeof(rnd))
+		return -EIO;
+	(void)snprintf(name, STORE_TMP_NAME, "tmp/%016" PRIx64, rnd);
+	return 0;
+}
+
+int store_tmp(int store_fd, char name[STORE_TMP_NAME], int *ret_fd, struct err *e)
 {
 	/* under the lock, else a sweep could take the folder before it is held */
 	_cleanup_close_ int lock = store_lock(store_fd, e);
 	_cleanup_close_ int fd = -1;
-	uint8_t rnd[8];
 	int r;
 
 	if (lock < 0)
 		return lock;
-	if (getrandom(rnd, sizeof(rnd), 0) != (ssize_t)sizeof(rnd))
-		return err_set(e, ERR_INTERNAL, EIO, "no random bytes");
-	(void)snprintf(name, 32, "tmp/%02x%02x%02x%02x%02x%02x%02x%02x", rnd[0], rnd[1], rnd[2],
-		       rnd[3], rnd[4], rnd[5], rnd[6], rnd[7]);
-	if (mkdirat(store_fd, name, 0700) < 0)
-		return err_set(e, ERR_INTERNAL, errno, "image store: %s", strerror(errno));
-	fd = openat(store_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = fd < 0 ? -errno : lock_fd(fd, LOCK_EX | LOCK_NB);
+	r = store_tmp_name(name);
+	if (r == 0 && mkdirat(store_fd, name, 0700) < 0)
+		r = -errno;
+	if (r == 0) {
+		fd = openat(store_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = fd < 0 ? -errno : lock_fd(fd, LOCK_EX | LOCK_NB);
+	}
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "image store: %s", strerror(-r));
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
 
-void store_sweep(int store_fd)
+enum { SWEEP_STEP = 64 };
+
+struct dead {
+	int fd; /* holds the folder, so that no other sweep takes it; -1 = it is no folder */
+	char name[STORE_TMP_NAME];
+};
+
+/* Under the lock: hold what nobody holds, up to SWEEP_STEP of it. */
+static size_t find_dead(int store_fd, struct dead v[SWEEP_STEP])
 {
 	int tmp = openat(store_fd, "tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_close_ int lock = store_lock(store_fd, NULL);
 	DIR *d = tmp < 0 ? NULL : fdopendir(tmp);
 	struct dirent *ent;
+	size_t n = 0;
 
-	if (d == NULL || lock < 0) {
-		if (d != NULL)
-			(void)closedir(d);
-		else if (tmp >= 0)
-			(void)close(tmp);
-		return;
-	}
-	while ((ent = readdir(d)) != NULL) {
-		_cleanup_close_ int fd = -1;
-
-		if (ent->d_name[0] == '.')
+	if (d == NULL && tmp >= 0)
+		(void)close(tmp);
+	while (d != NULL && lock >= 0 && n < SWEEP_STEP && (ent = readdir(d)) != NULL) {
+		if (ent->d_name[0] == '.' || strlen(ent->d_name) + sizeof("tmp/") > STORE_TMP_NAME)
 			continue;
-		fd = openat(tmp, ent->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (fd < 0 || lock_fd(fd, LOCK_EX | LOCK_NB) == 0)
-			(void)!tree_remove(tmp, ent->d_name);
+		v[n].fd = openat(tmp, ent->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (v[n].fd >= 0 && lock_fd(v[n].fd, LOCK_EX | LOCK_NB) < 0) {
+			(void)close(v[n].fd);
+			continue;
+		}
+		(void)snprintf(v[n++].name, STORE_TMP_NAME, "tmp/%.27s", ent->d_name);
 	}
-	(void)closedir(d);
+	if (d != NULL)
+		(void)closedir(d);
+	return n;
+}
+
+void store_sweep(int store_fd)
+{
+	struct dead v[SWEEP_STEP];
+	bool failed = false;
+	size_t n = SWEEP_STEP;
+
+	while (n == SWEEP_STEP && !failed) {
+		n = find_dead(store_fd, v);
+		for (size_t i = 0; i < n; i++) {
+			failed = tree_remove(store_fd, v[i].name) < 0 || failed;
+			if (v[i].fd >= 0)
+				(void)close(v[i].fd);
+		}
+	}
 }
 
 pid_t store_holder(int fd)

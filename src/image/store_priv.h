@@ -5,8 +5,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+struct contents; /* image/contents.h */
+
 enum {
 	TREE_DEPTH_MAX = 140, /* folders below each other; a tar's paths have fewer */
+	STORE_TMP_NAME = 32,  /* bytes of "tmp/<random>" */
 };
 
 /* The store's folder, made when absent (0700). An O_PATH-able folder descriptor, or -errno. */
@@ -14,19 +17,23 @@ int must_check store_open(struct err *e);
 int must_check store_path(char dst[IMAGE_PATH_MAX], struct err *e);
 /* Hold the lock of all changes of names and places; released by closing. */
 int must_check store_lock(int store_fd, struct err *e);
+/* A name below tmp/ that nobody has. 0 or -errno. */
+int must_check store_tmp_name(char name[STORE_TMP_NAME]);
 /* A new folder below tmp/, locked; its name and descriptor. */
-int must_check store_tmp(int store_fd, char name[32], int *ret_fd, struct err *e);
-/* Remove what dead makers left in tmp/. */
+int must_check store_tmp(int store_fd, char name[STORE_TMP_NAME], int *ret_fd, struct err *e);
+/* Remove what dead makers left in tmp/; the store's lock is held while it is looked for, not while it is removed. */
 void store_sweep(int store_fd);
 
 /* Remove a folder and everything below it, whatever its modes. Never follows a link. 0 or -errno. */
 int must_check tree_remove(int dirfd, const char *name);
-/* The digest of the tree at dirfd, as docs/images.md defines it. */
-int must_check tree_digest(int dirfd, char ret[IMAGE_DIGEST_LEN + 1], struct err *e);
+/* The digest of the tree at dirfd, as docs/images.md defines it. known: contents whose sums are there already, and
+ * room for more; NULL = everything is read. */
+int must_check tree_digest(int dirfd, struct contents *known, char ret[IMAGE_DIGEST_LEN + 1], struct err *e);
 
-/* The unpacker: from tar_fd into the folder dirfd. Runs in the worker process. */
+/* The unpacker: from tar_fd into the folder dirfd, with the sums of what was written into known. Runs in the worker
+ * process. */
 int must_check intake_unpack(int tar_fd, int dirfd, const struct image_limits *lim, image_progress fn, void *arg,
-			     struct image_stats *st, struct err *e);
+			     struct contents *known, struct image_stats *st, struct err *e);
 /* Before it reads: nothing but the folder, and no privilege that is not needed for it. 0 or -errno. */
 int must_check intake_jail(int dirfd);
 

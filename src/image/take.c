@@ -1,5 +1,6 @@
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "image/contents.h"
 #include "image/store_priv.h"
 #include "sys/call.h"
 #include "sys/file.h"
@@ -7,8 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /*
@@ -31,7 +35,7 @@
 struct image_new {
 	int store_fd, fd; /* the store; the folder in tmp/, whose lock fd holds */
 	int there_fd;	  /* shared lock of the same image, when it was there already; -1 = it was not */
-	char name[32];	  /* of that folder, below the store */
+	char name[STORE_TMP_NAME]; /* of that folder, below the store */
 	char digest[IMAGE_DIGEST_LEN + 1];
 	struct image_stats st;
 	bool kept;
@@ -73,19 +77,20 @@ static _Noreturn void worker(int tar_fd, int tree_fd, int out, int lock_fd,
 			     const struct image_limits *lim)
 {
 	struct report m = {.kind = REPORT_DONE};
+	struct contents *known = contents_new();
 	int keep[] = {tar_fd, tree_fd, out, lock_fd};
 	int r;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	keep_only(keep, ARRAY_LEN(keep));
-	r = intake_jail(tree_fd);
+	r = known == NULL || sodium_init() < 0 ? -ENOMEM : intake_jail(tree_fd);
 	if (r < 0)
 		r = err_set(&m.err, ERR_INTERNAL, -r, "the unpacker's jail: %s", strerror(-r));
 	if (r == 0)
-		r = intake_unpack(tar_fd, tree_fd, lim, tell, &out, &m.st, &m.err);
+		r = intake_unpack(tar_fd, tree_fd, lim, tell, &out, known, &m.st, &m.err);
 	if (r == 0)
-		r = tree_digest(tree_fd, m.digest, &m.err);
+		r = tree_digest(tree_fd, known, m.digest, &m.err);
 	if (r < 0)
 		m.kind = REPORT_FAILED;
 	_exit(file_write_all(out, &m, sizeof(m)) < 0 ? 1 : 0);
@@ -109,13 +114,30 @@ static int check_report(struct report *m)
 	return m->kind == REPORT_PROGRESS ? 0 : -EPROTO;
 }
 
-static int read_report(int fd, struct report *ret)
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* deadline: of now_ms, 0 = none. */
+static int read_report(int fd, int64_t deadline, struct report *ret)
 {
 	size_t n = 0;
 
 	while (n < sizeof(*ret)) {
-		ssize_t got = read(fd, (char *)ret + n, sizeof(*ret) - n);
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		int64_t left = deadline == 0 ? -1 : MAX(deadline - now_ms(), (int64_t)0);
+		ssize_t got = poll(&p, 1, (int)MIN(left, (int64_t)INT_MAX));
 
+		if (got == 0 && left <= 0)
+			return -ETIMEDOUT;
+		if (got > 0)
+			got = read(fd, (char *)ret + n, sizeof(*ret) - n);
+		else if (got == 0 || errno == EINTR)
+			continue;
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
@@ -125,12 +147,17 @@ static int read_report(int fd, struct report *ret)
 	return check_report(ret);
 }
 
-static int hear(int fd, struct image_new *n, image_progress fn, void *arg, struct err *e)
+static int hear(int fd, struct image_new *n, uint64_t time_ms, image_progress fn, void *arg, struct err *e)
 {
+	int64_t deadline = time_ms == 0 ? 0 : now_ms() + (int64_t)MIN(time_ms, (uint64_t)INT64_MAX / 2);
 	struct report m;
 
 	for (;;) {
-		if (read_report(fd, &m) < 0)
+		int r = read_report(fd, deadline, &m);
+
+		if (r == -ETIMEDOUT)
+			return err_set(e, ERR_LIMITED, ETIMEDOUT, "the stream did not end in time");
+		if (r < 0)
 			return err_set(e, ERR_INTERNAL, EIO, "the unpacker died");
 		switch (m.kind) {
 		case REPORT_PROGRESS:
@@ -171,7 +198,7 @@ static int run_worker(int tar_fd, struct image_new *n, const struct image_limits
 		return err_set(e, ERR_INTERNAL, errno, "starting the unpacker: %s",
 			       strerror(errno));
 	(void)close(steal_fd(&out));
-	r = hear(in, n, fn, arg, e);
+	r = hear(in, n, lim->time_ms, fn, arg, e);
 	if (r < 0)
 		(void)kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

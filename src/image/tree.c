@@ -1,6 +1,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
+#include "image/contents.h"
 #include "image/store_priv.h"
 #include "sys/ids.h"
 #include "sys/path.h"
@@ -130,18 +131,9 @@ int tree_remove(int dirfd, const char *name) { return remove_one(dirfd, name, 0)
 
 /* ---- the digest ---- */
 
-/* Contents with several names are read once, however many names the image gives them. */
-struct seen {
-	dev_t dev;
-	ino_t ino; /* 0 = a free place */
-	char hex[IMAGE_DIGEST_LEN + 1];
-};
-
 struct digest {
 	crypto_hash_sha256_state all;
-	struct seen
-	    *seen; /* open addressing; seen_cap is a power of two, at most half of it used */
-	size_t seen_n, seen_cap;
+	struct contents *known; /* what is not read again */
 	bool owners; /* the tree has the image's owners; else everything counts as root's */
 	uint8_t *buf;
 	char path[4200]; /* of the folder being read, with a closing slash; "" for the root */
@@ -158,40 +150,11 @@ static int failed(struct digest *d, int r, const char *name)
 		       strerror(-r));
 }
 
-static struct seen *seen_at(struct seen *v, size_t cap, dev_t dev, ino_t ino)
-{
-	size_t i = (size_t)(ino * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (cap - 1);
-
-	while (v[i].ino != 0 && (v[i].ino != ino || v[i].dev != dev))
-		i = (i + 1) & (cap - 1);
-	return &v[i];
-}
-
-static int seen_grow(struct digest *d)
-{
-	size_t cap = d->seen_cap == 0 ? 64 : d->seen_cap * 2;
-	struct seen *v;
-
-	if (d->seen_n * 2 < d->seen_cap)
-		return 0;
-	v = calloc(cap, sizeof(*v));
-	if (v == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < d->seen_cap; i++)
-		if (d->seen[i].ino != 0)
-			*seen_at(v, cap, d->seen[i].dev, d->seen[i].ino) = d->seen[i];
-	free(d->seen);
-	d->seen = v;
-	d->seen_cap = cap;
-	return 0;
-}
-
-static int hash_file(struct digest *d, int dirfd, const char *name, char hex[IMAGE_DIGEST_LEN + 1])
+static int hash_file(struct digest *d, int dirfd, const char *name, uint8_t sum[CONTENTS_SUM])
 {
 	_cleanup_close_ int fd =
 	    openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	crypto_hash_sha256_state h;
-	uint8_t sum[crypto_hash_sha256_BYTES];
 	struct stat st;
 	ssize_t n;
 
@@ -210,7 +173,6 @@ static int hash_file(struct digest *d, int dirfd, const char *name, char hex[IMA
 	if (n < 0)
 		return -errno;
 	(void)crypto_hash_sha256_final(&h, sum);
-	(void)sodium_bin2hex(hex, IMAGE_DIGEST_LEN + 1, sum, sizeof(sum));
 	return 0;
 }
 
@@ -230,28 +192,23 @@ static void record(struct digest *d, char type, const struct stat *st, const cha
 	(void)crypto_hash_sha256_update(&d->all, (const uint8_t *)line, (unsigned long long)len);
 }
 
+/* Contents with several names are read once, however many names the image gives them. */
 static int hash_once(struct digest *d, int dirfd, const char *name, const struct stat *st,
 		     char hex[IMAGE_DIGEST_LEN + 1])
 {
-	struct seen *s;
-	int r;
+	const uint8_t *known = contents_find(d->known, st->st_dev, st->st_ino);
+	uint8_t sum[CONTENTS_SUM];
+	int r = 0;
 
-	if (st->st_nlink < 2)
-		return hash_file(d, dirfd, name, hex);
-	r = seen_grow(d);
-	if (r < 0)
-		return r;
-	s = seen_at(d->seen, d->seen_cap, st->st_dev, st->st_ino);
-	if (s->ino == 0) {
-		r = hash_file(d, dirfd, name, s->hex);
-		if (r < 0)
-			return r;
-		s->dev = st->st_dev;
-		s->ino = st->st_ino;
-		d->seen_n++;
+	if (known == NULL) {
+		r = hash_file(d, dirfd, name, sum);
+		if (r == 0 && st->st_nlink > 1)
+			contents_put(d->known, st->st_dev, st->st_ino, sum);
+		known = sum;
 	}
-	memcpy(hex, s->hex, sizeof(s->hex));
-	return 0;
+	if (r == 0)
+		(void)sodium_bin2hex(hex, IMAGE_DIGEST_LEN + 1, known, CONTENTS_SUM);
+	return r;
 }
 
 static int digest_dir(struct digest *d, int fd, unsigned depth);
@@ -309,30 +266,31 @@ static int digest_dir(struct digest *d, int fd, unsigned depth)
 	return r;
 }
 
-int tree_digest(int dirfd, char ret[IMAGE_DIGEST_LEN + 1], struct err *e)
+int tree_digest(int dirfd, struct contents *known, char ret[IMAGE_DIGEST_LEN + 1], struct err *e)
 {
 	_cleanup_free_ struct digest *d = malloc(sizeof(*d));
 	_cleanup_free_ uint8_t *buf = malloc(DIGEST_BUF);
+	struct contents *own = known == NULL ? contents_new() : NULL;
 	uint8_t sum[crypto_hash_sha256_BYTES];
 	struct stat st;
 	int r;
 
-	if (d == NULL || buf == NULL)
+	if (d == NULL || buf == NULL || (known == NULL && own == NULL))
 		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
-	if (sodium_init() < 0)
-		return err_set(e, ERR_INTERNAL, EIO, "libsodium cannot start");
 	d->buf = buf;
-	d->seen = NULL;
-	d->seen_n = d->seen_cap = 0;
+	d->known = known != NULL ? known : own;
 	d->owners = ids_host_root();
 	d->path[0] = '\0';
 	d->e = e;
 	(void)crypto_hash_sha256_init(&d->all);
-	if (fstat(dirfd, &st) < 0)
-		return err_set(e, ERR_INTERNAL, errno, "image: %s", strerror(errno));
-	record(d, 'd', &st, "-", "", "");
-	r = digest_dir(d, dirfd, 0);
-	free(d->seen);
+	r = sodium_init() < 0 ? -EIO : fstat(dirfd, &st) < 0 ? -errno : 0;
+	if (r < 0) {
+		r = err_set(e, ERR_INTERNAL, -r, "image: %s", strerror(-r));
+	} else {
+		record(d, 'd', &st, "-", "", "");
+		r = digest_dir(d, dirfd, 0);
+	}
+	contents_free(own);
 	if (r < 0)
 		return r;
 	(void)crypto_hash_sha256_final(&d->all, sum);

@@ -184,7 +184,7 @@ def erofs(m):
     with open(one["erofs"], "rb") as f:
         first = f.read()
     eq(len(first) % 4096, 0, "whole blocks")
-    done(image(m, "erofs", "ero"))
+    done(image(m, "erofs", "--again", "ero"))
     with open(one["erofs"], "rb") as f:
         ok(f.read() == first, "the second file differs")
     copy = os.path.join(m.mkdir("ero"), "i.erofs")

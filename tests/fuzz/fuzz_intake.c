@@ -1,15 +1,18 @@
 /*
  * The unpacker on arbitrary streams (checksums made right), in a folder of its own: whatever comes,
  * what lies beside that folder stays as it was, what was unpacked can be digested and removed, and
- * a stream that was accepted gives the same digest twice.
+ * a stream that was accepted gives the same digest twice, and the sums made while it was written are
+ * those of what can be read.
  */
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "fuzz/tar_fix.h"
+#include "image/contents.h"
 #include "image/store_priv.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -73,6 +76,8 @@ static bool unpack(int dir, const uint8_t *p, size_t n, char digest[IMAGE_DIGEST
 {
 	const struct image_limits lim = {.bytes = 1 << 20, .entries = 64};
 	_cleanup_close_ int in = -1, tar = stream(p, n);
+	char again[IMAGE_DIGEST_LEN + 1];
+	struct contents *known = contents_new();
 	struct err e = ERR_INIT;
 	struct image_stats st;
 	int r;
@@ -80,15 +85,16 @@ static bool unpack(int dir, const uint8_t *p, size_t n, char digest[IMAGE_DIGEST
 	if (mkdirat(dir, "in", 0700) < 0)
 		abort();
 	in = openat(dir, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (in < 0 || tar < 0)
+	if (in < 0 || tar < 0 || known == NULL || sodium_init() < 0)
 		abort();
-	r = intake_unpack(tar, in, &lim, NULL, NULL, &st, &e);
+	r = intake_unpack(tar, in, &lim, NULL, NULL, known, &st, &e);
 	if (r < 0 && (e.kind == ERR_NONE || e.msg[0] == '\0'))
 		abort();
 	if (r == 0 && (st.entries > lim.entries || st.bytes > lim.bytes))
 		abort();
-	if (r == 0 && tree_digest(in, digest, &e) < 0)
+	if (r == 0 && (tree_digest(in, known, digest, &e) < 0 || tree_digest(in, NULL, again, &e) < 0 || strcmp(digest, again) != 0))
 		abort();
+	contents_free(known);
 	only_ours(dir);
 	if (tree_remove(dir, "in") < 0)
 		abort();

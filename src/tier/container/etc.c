@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,12 +35,19 @@ static const char no_resolver[] = "nameserver 127.0.0.1\noptions timeout:1 attem
 static const char gate_resolver[] =
     "nameserver " NET_DNS4_TEXT "\noptions ndots:1 timeout:5 attempts:2\n";
 
-static int put_hosts(int etc_fd, const char *hostname)
+/* The caller's lines first: of several addresses the first is tried first. */
+static int put_hosts(int etc_fd, const struct strv *more, const char *hostname)
 {
-	char text[256];
+	char text[2048];
+	size_t n = 0;
 	int r;
 
-	(void)snprintf(text, sizeof(text),
+	for (uint32_t i = 0; i < more->n; i++) {
+		if (n + strlen(more->v[i]) + 256 > sizeof(text))
+			return -E2BIG;
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n", more->v[i]);
+	}
+	(void)snprintf(text + n, sizeof(text) - n,
 		       "127.0.0.1 localhost %s\n::1 localhost ip6-localhost ip6-loopback\n",
 		       hostname);
 	r = put_file(etc_fd, "hosts", text, 0644);
@@ -61,7 +69,7 @@ static int put_localtime(int etc_fd)
 	return symlinkat(target, etc_fd, "localtime") == 0 ? 0 : -errno;
 }
 
-int etc_fill(int root_fd, const char *hostname, bool gate)
+int etc_fill(int root_fd, const struct spec *spec, const char *hostname, bool gate)
 {
 	_cleanup_close_ int etc_fd = openat(root_fd, "etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r = etc_fd < 0 ? -errno : 0;
@@ -71,7 +79,7 @@ int etc_fill(int root_fd, const char *hostname, bool gate)
 	if (r == 0)
 		r = put_file(etc_fd, "resolv.conf", gate ? gate_resolver : no_resolver, 0644);
 	if (r == 0)
-		r = put_hosts(etc_fd, hostname);
+		r = put_hosts(etc_fd, &spec->hosts, hostname);
 	if (r == 0)
 		r = put_localtime(etc_fd);
 	if (r == 0 && symlinkat("../usr/lib/os-release", etc_fd, "os-release") < 0)

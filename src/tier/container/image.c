@@ -21,7 +21,7 @@
  * made by the runner before anything is cloned.
  *
  * Image "host": /usr and what a merged-/usr system keeps beside it; of /etc only what programs need
- * to start. Image DIR: every top-level entry of that folder but those the sandbox provides itself.
+ * to start; at /mnt the folder the caller shows to it. Image DIR: every top-level entry of that folder but those the sandbox provides itself.
  * DIR may be hostile: its entries are only named, bound and copied as link texts, never followed.
  */
 
@@ -80,7 +80,7 @@ static int add_as_is(struct image_plan *p, int dirfd, const char *src, const cha
 	return 0;
 }
 
-static int plan_host(struct image_plan *p, struct err *e)
+static int plan_host(const struct spec *spec, struct image_plan *p, struct err *e)
 {
 	static const char *const dirs[] = {"/usr",   "/bin",   "/sbin",	 "/lib",
 					   "/lib64", "/lib32", "/libx32"};
@@ -96,6 +96,8 @@ static int plan_host(struct image_plan *p, struct err *e)
 		if (r < 0)
 			return err_set(e, ERR_INTERNAL, -r, "image host: %s", path);
 	}
+	if (spec->see != NULL && add_part(p, spec->see, "mnt", true) < 0)
+		return err_set(e, ERR_INTERNAL, E2BIG, "image host: %s", spec->see);
 	return 0;
 }
 
@@ -236,7 +238,7 @@ int image_plan(const struct spec *spec, struct image_plan *ret, struct err *e)
 	ret->parts = ret->links = ret->text_n = 0;
 	ret->is_host = false;
 	ret->default_uid = ret->default_gid = 0;
-	r = strcmp(spec->image, "host") == 0 ? plan_host(ret, e) : plan_dir(spec->image, ret, e);
+	r = strcmp(spec->image, "host") == 0 ? plan_host(spec, ret, e) : plan_dir(spec->image, ret, e);
 	return r < 0 ? r : plan_user(spec, ret, e);
 }
 

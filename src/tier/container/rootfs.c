@@ -127,7 +127,8 @@ static int place_part(struct tier_start *s, int root_fd, struct image_part *p)
 	}
 	if (r == 0)
 		r = mount_at(p->fd, root_fd, p->dst);
-	if (r == 0 && s->spec->root == ROOT_OVERLAY && p->is_dir && strncmp(p->dst, "sys/", 4) != 0)
+	if (r == 0 && s->spec->root == ROOT_OVERLAY && p->is_dir && strncmp(p->dst, "sys/", 4) != 0 &&
+	    strcmp(p->dst, "mnt") != 0)
 		r = overlay_part(root_fd, p->dst);
 	return r;
 }
@@ -232,14 +233,14 @@ static int place_etc(const struct tier_start *s, int root_fd)
 	int r;
 
 	if (s->plan.is_host)
-		return etc_fill(root_fd, hostname_of(s->spec), gate);
+		return etc_fill(root_fd, s->spec, hostname_of(s->spec), gate);
 	/* The image's own /etc, with the three files that speak about this sandbox covered. */
 	r = make_dirs(root_fd, ".brig/made/etc");
 	if (r == 0) {
 		_cleanup_close_ int made =
 		    openat(root_fd, ".brig/made", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-		r = made < 0 ? -errno : etc_fill(made, hostname_of(s->spec), gate);
+		r = made < 0 ? -errno : etc_fill(made, s->spec, hostname_of(s->spec), gate);
 	}
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(own); i++) {
 		(void)snprintf(from, sizeof(from), ".brig/made/%s", own[i]);
