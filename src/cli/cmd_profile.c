@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/run_args.h"
 #include "cli/say.h"
+#include "core/profile.h"
 #include "tier/tier.h"
 
 #include <errno.h>
@@ -16,15 +17,6 @@
 
 #define OPT_WANT_JSON
 #include "cli/options_common.h"
-
-static const struct {
-	const char *name;
-	uint32_t bit;
-} requires[] = {
-#define REQUIRE(id, bit, name, text) {name, REQ_NEED_##id},
-#include "core/require.def"
-#undef REQUIRE
-};
 
 static void line(const char *key, const char *text) { (void)printf("%-10s %s\n", key, text); }
 
@@ -38,6 +30,8 @@ static void print_size(const char *key, uint64_t v)
 static void print_text(const struct spec *s, const struct profile *p)
 {
 	char t[UNITS_TEXT], q[QUOTE_MAX];
+	const char *word;
+	size_t at = 0;
 
 	if (p->name != NULL)
 		line("name", quote(p->name, q));
@@ -55,9 +49,8 @@ static void print_text(const struct spec *s, const struct profile *p)
 	line("workdir", s->workdir != NULL ? quote(s->workdir, q) : "/workspace");
 	line("user", s->user != NULL ? s->user : "the image's default");
 	line("egress", "deny-all");
-	for (size_t i = 0; i < ARRAY_LEN(requires); i++)
-		if ((s->require & requires[i].bit) != 0)
-			line("require", requires[i].name);
+	while ((word = require_word(s->require, &at)) != NULL)
+		line("require", word);
 	for (uint32_t i = 0; i < s->env.n; i++)
 		line("env", quote(s->env.v[i], q));
 }
@@ -65,6 +58,8 @@ static void print_text(const struct spec *s, const struct profile *p)
 static void print_json(const struct spec *s, const struct profile *p)
 {
 	json_t *env = json_object(), *need = json_array(), *top;
+	const char *word;
+	size_t at = 0;
 
 	for (uint32_t i = 0; i < s->env.n; i++) {
 		const char *kv = s->env.v[i], *eq = strchr(kv, '=');
@@ -74,9 +69,8 @@ static void print_json(const struct spec *s, const struct profile *p)
 			(void)json_object_set_new(env, name, json_string(eq + 1));
 		free(name);
 	}
-	for (size_t i = 0; i < ARRAY_LEN(requires); i++)
-		if ((s->require & requires[i].bit) != 0)
-			(void)json_array_append_new(need, json_string(requires[i].name));
+	while ((word = require_word(s->require, &at)) != NULL)
+		(void)json_array_append_new(need, json_string(word));
 	top = json_pack("{s:s?, s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:s, s:s, s:s?, s:s?, s:o, s:o}",
 			"name", p->name, "tier", s->tier, "image", s->image, "memory",
 			(json_int_t)s->memory, "disk", (json_int_t)s->disk, "cpus",

@@ -40,6 +40,8 @@ void profile_done(struct profile *p);
 int must_check env_put(struct strv *env, const char *kv);
 /* Find the bit of a --require word. 0, or an error with the nearest word. */
 int must_check require_parse(const char *word, size_t len, uint32_t *ret, struct err *e);
+/* The words of a set of such bits, in the table's order: the next one from *at (0 at first), NULL after the last. */
+const char *require_word(uint32_t set, size_t *at);
 /* The words root and root_caps take. 0, or an error that lists them. */
 int must_check root_mode_parse(const char *word, enum root_mode *ret, struct err *e);
 int must_check root_caps_parse(const char *word, enum root_caps *ret, struct err *e);

@@ -30,16 +30,28 @@ int env_put(struct strv *env, const char *kv)
 	return strv_add(env, kv);
 }
 
-int require_parse(const char *word, size_t len, uint32_t *ret, struct err *e)
-{
-	static const struct {
-		const char *name;
-		uint32_t bit;
-	} words[] = {
+static const struct {
+	const char *name;
+	uint32_t bit;
+} requires[] = {
 #define REQUIRE(id, bit, name, text) {name, REQ_NEED_##id},
 #include "core/require.def"
 #undef REQUIRE
-	};
+};
+
+const char *require_word(uint32_t set, size_t *at)
+{
+	while (*at < ARRAY_LEN(requires)) {
+		size_t i = (*at)++;
+
+		if ((set & requires[i].bit) != 0)
+			return requires[i].name;
+	}
+	return NULL;
+}
+
+int require_parse(const char *word, size_t len, uint32_t *ret, struct err *e)
+{
 	static const char names[] =
 #define REQUIRE(id, bit, name, text) " " name
 #include "core/require.def"
@@ -48,16 +60,16 @@ int require_parse(const char *word, size_t len, uint32_t *ret, struct err *e)
 	char copy[SUGGEST_LEN_MAX + 1], q[QUOTE_MAX];
 	struct suggest s = SUGGEST(copy);
 
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (strlen(words[i].name) == len && memcmp(words[i].name, word, len) == 0) {
-			*ret = words[i].bit;
+	for (size_t i = 0; i < ARRAY_LEN(requires); i++)
+		if (strlen(requires[i].name) == len && memcmp(requires[i].name, word, len) == 0) {
+			*ret = requires[i].bit;
 			return 0;
 		}
 	if (len < sizeof(copy)) {
 		memcpy(copy, word, len);
 		copy[len] = '\0';
-		for (size_t i = 0; i < ARRAY_LEN(words); i++)
-			suggest_offer(&s, words[i].name);
+		for (size_t i = 0; i < ARRAY_LEN(requires); i++)
+			suggest_offer(&s, requires[i].name);
 	}
 	if (s.best != NULL)
 		return err_set(e, ERR_INVALID, EINVAL, "unknown word %s: did you mean '%s'?",

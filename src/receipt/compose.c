@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "base/quote.h"
+#include "core/profile.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -145,15 +146,8 @@ static void put_rlimit(struct text *t, const void *of, uint8_t i)
 
 static void asked(struct text *t, const struct spec *s)
 {
-	static const struct {
-		const char *name;
-		uint32_t bit;
-	} words[] = {
-#define REQUIRE(id, bit, name, text) {name, REQ_NEED_##id},
-#include "core/require.def"
-#undef REQUIRE
-	};
-	const char *comma = "";
+	const char *comma = "", *word;
+	size_t at = 0;
 
 	out(t, "\"asked\":{\"cpu_milli\":%u,\"disk\":%" PRIu64 ",\"env\":[", s->cpu_milli, s->disk);
 	for (uint32_t i = 0; i < s->env.n; i++) {
@@ -164,10 +158,8 @@ static void asked(struct text *t, const struct spec *s)
 	out_text(t, s->hostname);
 	out(t, ",\"inodes\":%" PRIu64 ",\"memory\":%" PRIu64 ",\"pids\":%u,\"require\":[",
 	    s->inodes, s->memory, s->pids);
-	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-		if ((s->require & words[i].bit) == 0)
-			continue;
-		out(t, "%s\"%s\"", comma, words[i].name);
+	while ((word = require_word(s->require, &at)) != NULL) {
+		out(t, "%s\"%s\"", comma, word);
 		comma = ",";
 	}
 	out(t, "],\"root\":\"%s\",\"root_caps\":\"%s\",\"timeout_ms\":%" PRIu64 ",\"user\":",
