@@ -132,22 +132,12 @@ static int remove_v2(const char *path, uint64_t deadline_ms)
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (unlinkat(fd, "exec-1", AT_REMOVEDIR) < 0 && errno != ENOENT) {
-		if (chmod(path, 0755) < 0)
-			return errno == ENOENT ? 0 : -errno;
-		r = remove_below(steal_fd(&fd), deadline_ms);
-		if (r < 0)
-			return r;
-	}
-	r = rmdir_wait(AT_FDCWD, path, 0);
-	if (r == 0)
+	(void)unlinkat(fd, "exec-1", AT_REMOVEDIR);
+	if (unlinkat(AT_FDCWD, path, AT_REMOVEDIR) == 0 || errno == ENOENT)
 		return 0;
-	if (r == -EBUSY && fd >= 0) { /* more leaves than the first, or its processes are on their way out */
-		r = remove_below(steal_fd(&fd), deadline_ms);
-		if (r < 0)
-			return r;
-	}
-	return rmdir_wait(AT_FDCWD, path, deadline_ms);
+	/* more leaves than the first, or processes on their way out */
+	r = remove_below(steal_fd(&fd), deadline_ms);
+	return r < 0 ? r : rmdir_wait(AT_FDCWD, path, deadline_ms);
 }
 
 int cgset_remove(struct cgset *c, unsigned wait_ms)

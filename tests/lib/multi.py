@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from brigtest import ROOT, TIER, ok
+import reap
 
 
 def field_numbers():
@@ -45,7 +46,7 @@ class Multi:
     """with Multi(mode, **start options) as s: ..."""
 
     def __init__(self, m, **start):
-        self.start = start
+        self.start, self.state = start, m.state
         self.p = m.popen([m.tool("multi_exec")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.raw = b""
         self.events = []
@@ -56,6 +57,7 @@ class Multi:
         self.send("start", tier=TIER, **self.start)
         e = self.wait(lambda e: e["ev"] == "start", 10)
         ok(e["rc"] == 0, f"start: {e}")
+        reap.remember(self.state)  # so that nothing_left knows its cgroup folders
         return self
 
     def __exit__(self, *exc):
