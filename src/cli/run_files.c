@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { ENTRIES_OUT_MAX = 1000000 };
+enum { BLOCK = 4096 }; /* what a folder takes of most file systems */
 #define APPARENT_MAX (1ULL << 40) /* with holes: 1 TiB */
 
 static void on_warn(void *arg, const char *text)
@@ -158,17 +158,25 @@ int run_files_check_target(const char *path, struct err *e)
 	return 0;
 }
 
+/* What may come out: no more than fits in, whatever the sandbox claims to have. */
+static struct copy_room room_for(const struct run_args *a)
+{
+	return (struct copy_room){a->spec.disk, APPARENT_MAX, a->spec.inodes, a->spec.disk / BLOCK};
+}
+
 static int add_out(struct run_files *f, const struct run_args *a, const struct path_pair *p,
 		   struct err *e)
 {
 	const char *name = strrchr(p->left, '/') + 1; /* make_inside: there is one */
+	const struct copy_room max = room_for(a);
 	const struct copy_out_opts o = {
 	    .dst = p->right,
 	    .name = name[0] != '\0' ? name : "root",
 	    .rules = rules_for(a),
-	    .max_bytes = a->spec.disk,
-	    .max_apparent = APPARENT_MAX,
-	    .max_entries = ENTRIES_OUT_MAX,
+	    .max_bytes = max.bytes,
+	    .max_apparent = max.apparent,
+	    .max_entries = max.entries,
+	    .max_folders = max.folders,
 	    .room = &f->out_room,
 	    .warn = warn_for(a),
 	};
@@ -201,11 +209,14 @@ static int add_outs(struct run_files *f, const struct run_args *a, struct err *e
 /* After the command: the same places again, into memory. */
 static int add_grabs(struct run_files *f, const struct run_args *a, struct err *e)
 {
+	const struct copy_room max = room_for(a);
+
 	for (uint32_t i = 0; i < f->patch_n; i++) {
 		const struct copy_out_opts o = {
-		    .max_bytes = a->spec.disk,
-		    .max_apparent = APPARENT_MAX,
-		    .max_entries = ENTRIES_OUT_MAX,
+		    .max_bytes = max.bytes,
+		    .max_apparent = max.apparent,
+		    .max_entries = max.entries,
+		    .max_folders = max.folders,
 		    .room = &f->patch_room,
 		    .warn = warn_for(a),
 		    .tee = &f->patch[i].after,
@@ -240,8 +251,7 @@ int run_files_plan(const struct run_args *a, const struct script *script, struct
 		return r;
 	if (a->on[RUN_GITIGNORE])
 		launch_files_gitignore(ret->list);
-	ret->out_room = ret->patch_room =
-	    (struct copy_room){a->spec.disk, APPARENT_MAX, ENTRIES_OUT_MAX};
+	ret->out_room = ret->patch_room = room_for(a);
 	if (patch)
 		ret->patch = calloc(ins, sizeof(*ret->patch));
 	if (a->outs.n > 0)

@@ -25,7 +25,7 @@ struct copy_out {
 	struct pack_decoder d;
 	struct copy_tree tree;
 	bool has_root, root_is_dir;
-	uint64_t bytes, apparent, entries;
+	uint64_t bytes, apparent, entries, folders;
 	struct stream *stream;
 	bool opened, ended;
 	int status; /* 0 or the first -errno */
@@ -136,6 +136,10 @@ static int take_entry(struct copy_out *c, const struct pack_entry *p)
 		return too_large(c, "bytes of files", c->o.max_apparent);
 	if (room != NULL && !take_room(&room->entries, 1))
 		return too_large(c, "entries (all copies together)", c->o.max_entries);
+	if (p->type == PACK_DIR && ++c->folders > c->o.max_folders)
+		return too_large(c, "folders", c->o.max_folders);
+	if (room != NULL && p->type == PACK_DIR && !take_room(&room->folders, 1))
+		return too_large(c, "folders (all copies together)", c->o.max_folders);
 	if (room != NULL && !take_room(&room->apparent, p->size))
 		return too_large(c, "bytes of files (all copies together)", c->o.max_apparent);
 	c->apparent += p->size;

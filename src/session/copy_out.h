@@ -18,7 +18,7 @@
 
 /* What all copies out of one run may still bring, together. */
 struct copy_room {
-	uint64_t bytes, apparent, entries; /* as max_bytes ... below */
+	uint64_t bytes, apparent, entries, folders; /* as max_bytes ... below */
 };
 
 struct copy_out_opts {
@@ -28,6 +28,7 @@ struct copy_out_opts {
 	uint64_t max_bytes;    /* of data; holes are not counted */
 	uint64_t max_apparent; /* of file sizes with their holes */
 	uint64_t max_entries;
+	uint64_t max_folders;  /* of the entries: each takes a block of the host's disk */
 	struct copy_room *room; /* taken from as well; borrowed, may be NULL */
 	struct copy_warn warn;
 	struct copy_tee *tee; /* keep a copy of the pack stream; borrowed, may be NULL */

@@ -214,7 +214,7 @@ def tree(top):
     return found
 
 
-def copied_out(m, word, *opts):
+def copied_out(m, word, disk="64M"):
     """Around the destination are a canary and links from inside it to there; only the destination may change."""
     top = m.mkdir("around")
     canary, dst = os.path.join(top, "canary"), os.path.join(top, "dst")
@@ -226,7 +226,7 @@ def copied_out(m, word, *opts):
     os.symlink("../canary", os.path.join(dst, "canary"))
     m.give_tree(top)
     before = {p: v for p, v in tree(top).items() if not p.startswith(dst + "/")}
-    r = hostile(m, f"pack:{word}", "--disk", "64M", "--out", f"/x:{dst}", *opts, words=[canary], timeout=120)
+    r = hostile(m, f"pack:{word}", "--disk", disk, "--out", f"/x:{dst}", words=[canary], timeout=120)
     after = {p: v for p, v in tree(top).items() if not p.startswith(dst + "/")}
     eq(after, before, f"{word}: what is around the destination ({r!r})")
     with open(canary, encoding="ascii") as f:
@@ -247,6 +247,13 @@ def hostile_files_are_refused(m):
     for word in REFUSED:
         r = copied_out(m, word)
         ok(r.rc == 125 and r.err, f"{word}: {r!r}")
+
+
+@case
+def folders_without_end_stop_at_the_disk_limit(m):
+    """A folder holds no byte and takes a block of the host all the same: with 4 MiB there are 1024."""
+    r = copied_out(m, "endless-entries", "4M")
+    ok(r.rc == 125 and b"more than 1024 folders" in r.err, f"{r!r}")
 
 
 @case

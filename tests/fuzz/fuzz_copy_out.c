@@ -56,7 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 				  .name = "name",
 				  .max_bytes = 1u << 20,
 				  .max_apparent = 1u << 30,
-				  .max_entries = 50};
+				  .max_entries = 50,
+				  .max_folders = 20};
 	struct copy_out *c = NULL;
 	struct stat st;
 	size_t step;

@@ -55,7 +55,8 @@ static int unpack(struct err *e)
 						   .name = "name",
 						   .max_bytes = 1000,
 						   .max_apparent = 2000,
-						   .max_entries = 20},
+						   .max_entries = 20,
+						   .max_folders = 20},
 			   e);
 }
 static bool exists(const char *path)
@@ -238,8 +239,19 @@ TEST(amounts_are_limited)
 	CHECK(unpack_with(&(struct copy_out_opts){.dst = "dst",
 						  .max_bytes = UINT64_MAX,
 						  .max_apparent = UINT64_MAX,
-						  .max_entries = 20},
+						  .max_entries = 20,
+						  .max_folders = 20},
 			  &e) == -EFBIG);
+	start(); /* folders have a limit of their own, links and files do not count */
+	put(PACK_DIR, "", "", "");
+	put(PACK_LINK, "l", "f", "");
+	put(PACK_FILE, "f", "", "");
+	put(PACK_DIR, "last", "", "");
+	put(PACK_DIR, "more", "", "");
+	CHECK(pack_put_end(&stream) == 0);
+	CHECK(unpack_with(&(struct copy_out_opts){.dst = "dst", .max_entries = 20, .max_folders = 2}, &e) ==
+		  -EFBIG &&
+	      strstr(e.msg, "folders") != NULL && exists("dst/last") && !exists("dst/more"));
 	start();
 	put(PACK_DIR, "", "", "");
 	for (int i = 0; i < 20; i++)
@@ -253,9 +265,13 @@ TEST(copies_share_their_room)
 {
 	struct tree t;
 	struct err e = ERR_INIT;
-	struct copy_room room = {.bytes = 8, .apparent = 10, .entries = 7};
-	const struct copy_out_opts o = {
-	    .dst = "dst", .max_bytes = 100, .max_apparent = 100, .max_entries = 100, .room = &room};
+	struct copy_room room = {.bytes = 8, .apparent = 10, .entries = 7, .folders = 2};
+	const struct copy_out_opts o = {.dst = "dst",
+					.max_bytes = 100,
+					.max_apparent = 100,
+					.max_entries = 100,
+					.max_folders = 100,
+					.room = &room};
 
 	CHECK(tree_new(&t));
 	start();
@@ -264,10 +280,13 @@ TEST(copies_share_their_room)
 	CHECK(pack_put_end(&stream) == 0);
 	CHECK(unpack_with(&o, &e) == 0 && room.bytes == 3 && room.apparent == 5 && room.entries == 5);
 	CHECK(unpack_with(&o, &e) == -EFBIG && strstr(e.msg, "all copies") != NULL);
-	room = (struct copy_room){.bytes = 100, .apparent = 4, .entries = 100};
+	room = (struct copy_room){.bytes = 100, .apparent = 4, .entries = 100, .folders = 100};
 	CHECK(unpack_with(&o, &e) == -EFBIG && strstr(e.msg, "all copies") != NULL);
-	room = (struct copy_room){.bytes = 100, .apparent = 100, .entries = 1};
+	room = (struct copy_room){.bytes = 100, .apparent = 100, .entries = 1, .folders = 100};
 	CHECK(unpack_with(&o, &e) == -EFBIG && strstr(e.msg, "entries") != NULL);
+	room = (struct copy_room){.bytes = 100, .apparent = 100, .entries = 100, .folders = 1};
+	CHECK(unpack_with(&o, &e) == 0 && room.folders == 0);
+	CHECK(unpack_with(&o, &e) == -EFBIG && strstr(e.msg, "folders (all copies") != NULL);
 	tree_done(&t);
 }
 
@@ -289,7 +308,7 @@ TEST(deep_nesting)
 		n++;
 	}
 	CHECK(pack_put_end(&stream) == 0);
-	CHECK(unpack_with(&(struct copy_out_opts){.dst = "dst", .max_entries = 1000}, &e) == 0);
+	CHECK(unpack_with(&(struct copy_out_opts){.dst = "dst", .max_entries = 1000, .max_folders = 1000}, &e) == 0);
 	path[2 * PACK_DEPTH_MAX - 1] = '\0';
 	CHECK(n == PACK_DEPTH_MAX && chdir("dst") == 0 && exists(path));
 	/* a folder nobody packed */
@@ -306,7 +325,7 @@ TEST(streams_that_end_early_leave_no_half_file)
 	struct tree t;
 	struct err e = ERR_INIT;
 	struct copy_out *c = NULL;
-	struct copy_out_opts o = {.dst = "dst", .max_bytes = 100, .max_apparent = 100, .max_entries = 9};
+	struct copy_out_opts o = {.dst = "dst", .max_bytes = 100, .max_apparent = 100, .max_entries = 9, .max_folders = 9};
 
 	CHECK(tree_new(&t));
 	start();

@@ -14,7 +14,8 @@ static struct copy_out_opts out_to(const char *dst)
 				      .name = "name",
 				      .max_bytes = 1u << 30,
 				      .max_apparent = 1ull << 40,
-				      .max_entries = 10000};
+				      .max_entries = 10000,
+				      .max_folders = 10000};
 }
 
 /* Copy src to dst by way of a pack stream. */
@@ -58,7 +59,8 @@ TEST(a_tree_arrives_as_it_was)
 	CHECK(copy(tree_at(&t, "src"), &in_all, &(struct copy_out_opts){.dst = "dst",
 									 .max_bytes = 1000,
 									 .max_apparent = 1000,
-									 .max_entries = 9},
+									 .max_entries = 9,
+									 .max_folders = 9},
 		   &e) == 0);
 	CHECK(tree_is(&t, "dst/a", "alpha") && tree_is(&t, "dst/empty", ""));
 	CHECK(tree_is(&t, "dst/sub/new\nline \033[31m", "x"));
