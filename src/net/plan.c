@@ -177,10 +177,10 @@ static void redirecting_chain(struct nl *b, bool guest)
 	leading_rules(b, way, BY_REDIRECT);
 }
 
-static size_t write_way(uint8_t *p, size_t size, enum net_way w, const struct net_range *r,
-			uint32_t n, const uint8_t *guest4)
+static int write_way(struct net_plan *p, enum net_way w, const struct net_range *r, uint32_t n,
+		     const uint8_t *guest4)
 {
-	struct nl b = {.p = p, .cap = size};
+	struct nl b = {.p = p->batch[w], .cap = sizeof(p->batch[w])};
 
 	nft_batch_begin(&b);
 	nft_set(&b, false, r, n);
@@ -198,7 +198,8 @@ static size_t write_way(uint8_t *p, size_t size, enum net_way w, const struct ne
 	if (w == NET_REDIRECT)
 		redirecting_chain(&b, guest4 != NULL);
 	nft_batch_end(&b);
-	return b.full ? 0 : b.n;
+	p->batch_n[w] = b.n;
+	return b.full ? -E2BIG : 0;
 }
 
 int net_plan_gate(struct net_plan *p, struct net_range *r, uint32_t n, const uint8_t *guest4)
@@ -208,11 +209,8 @@ int net_plan_gate(struct net_plan *p, struct net_range *r, uint32_t n, const uin
 	n = ranges_join(r, n);
 	p->tap = guest4 != NULL;
 	p->first = NET_TPROXY;
-	for (int w = 0; w < NET_WAYS; w++) {
-		p->batch_n[w] =
-		    write_way(p->batch[w], sizeof(p->batch[w]), (enum net_way)w, r, n, guest4);
-		if (p->batch_n[w] == 0)
+	for (int w = 0; w < NET_WAYS; w++)
+		if (write_way(p, (enum net_way)w, r, n, guest4) < 0)
 			return -E2BIG;
-	}
 	return 0;
 }
