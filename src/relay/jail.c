@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 
 /*
- * What the gate may do is be told, read and write the sockets it was given, and connect. It parses what
- * sandboxes and servers send, so this is written as if it were already theirs.
+ * What the gate may do is be told, read and write the sockets it was given, and connect. It parses
+ * what sandboxes and servers send, so this is written as if it were already theirs.
  */
 
 enum { GATE_ID = 0x6fffffff }; /* the id below the ranges of sandboxes */
@@ -35,8 +35,11 @@ static const struct sock_filter filter[] = {
 int jail_enter(char *why, size_t size)
 {
 	static const char *const files[] = {"/dev/urandom", NULL};
-	const struct confine c = {
-	    .who = "gate", .id = GATE_ID, .files = files, .filter = filter, .filter_n = ARRAY_LEN(filter)};
+	const struct confine c = {.who = "gate",
+				  .id = GATE_ID,
+				  .files = files,
+				  .filter = filter,
+				  .filter_n = ARRAY_LEN(filter)};
 
 	return confine_enter(&c, why, size);
 }
