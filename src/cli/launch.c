@@ -511,6 +511,8 @@ static void on_gate(struct launch_run *r)
 			      "the gate (brig-gate) died: its connections were reset, and the sandbox was ended");
 		fault(r, &e);
 		break;
+	case GATE_TOOK_RULES:
+	case GATE_KEPT_RULES:
 	case GATE_ENDED:
 	case GATE_NOTHING:
 		break;

@@ -140,6 +140,11 @@ bool judge_open(struct judge *j, const struct judge_verdict *v, uint64_t now_ms,
 void judge_close(struct judge *j, const struct judge_verdict *v);
 /* So many bytes moved since the last call. False with *reason ("bytes_up", "bytes_down"): a budget is spent. */
 bool judge_moved(struct judge *j, const struct judge_verdict *v, uint64_t up, uint64_t down, const char **reason);
+/* So many bytes may still move this way (up: to servers); UINT64_MAX = no limit. */
+uint64_t judge_room(const struct judge *j, const struct judge_verdict *v, bool up);
+/* After judge_adopt, what is open is counted anew: no rule has any, then each that is permitted still. */
+void judge_recount(struct judge *j);
+void judge_count(struct judge *j, const struct judge_verdict *v);
 /* One HTTP request more. False with *reason. */
 bool judge_request_rate(struct judge *j, const struct judge_verdict *v, uint64_t now_ms, const char **reason);
 

@@ -46,6 +46,28 @@ void judge_close(struct judge *j, const struct judge_verdict *v)
 	u->conns -= u->conns > 0 ? 1 : 0;
 }
 
+void judge_recount(struct judge *j)
+{
+	for (uint32_t i = 0; i < j->rules_n; i++)
+		j->rules[i].use.conns = 0;
+}
+
+void judge_count(struct judge *j, const struct judge_verdict *v) { j->rules[v->rule_nr].use.conns++; }
+
+static uint64_t left_of(uint64_t limit, uint64_t used)
+{
+	return limit == 0 ? UINT64_MAX : limit - MIN(limit, used);
+}
+
+uint64_t judge_room(const struct judge *j, const struct judge_verdict *v, bool up)
+{
+	const struct rule_use *u = &j->rules[v->rule_nr].use;
+	uint64_t all = up ? left_of(j->limits.bytes_up, j->use.up) : left_of(j->limits.bytes_down, j->use.down);
+	uint64_t own = up ? left_of(v->limits.bytes_up, u->up) : left_of(v->limits.bytes_down, u->down);
+
+	return MIN(all, own);
+}
+
 static bool within(const struct rule_use *u, const struct judge_limits *l, const char **reason)
 {
 	if (l->bytes_up != 0 && u->up >= l->bytes_up) {

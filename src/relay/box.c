@@ -85,7 +85,7 @@ static void drops_ready(struct source *s, uint32_t ev)
 		size_t at = 0, len = 0;
 
 		if (n < 0 && errno == ENOBUFS) { /* more came than fits: some were not reported */
-			b->n.lost_records++;
+			b->lost++;
 			continue;
 		}
 		if (n < 0 && errno == EINTR)
@@ -104,54 +104,60 @@ static void (*const ready_of[NET_SOCKS])(struct source *s, uint32_t ev) = {
     [NET_DROPS] = drops_ready,
 };
 
-int box_open(struct loop *l, const char *id, const char *tier, const char *rules, size_t n,
-	     const char *resolvers, const int fds[NET_SOCKS], int rec_fd, struct box **ret, struct err *e)
+static int open_resolver(struct box *b, const struct judge *j, struct resolver **ret, struct err *e)
+{
+	const char *servers = judge_resolvers(j) != NULL ? judge_resolvers(j) : b->resolvers;
+	int r = resolver_new(b->loop, servers, ret);
+
+	return r < 0 ? err_set(e, ERR_INVALID, -r, "resolvers '%s': %s", servers, strerror(-r)) : 0;
+}
+
+int box_open(struct loop *l, const char *id, const char *tier, const char *rules, size_t n, const char *resolvers,
+	     int rec_fd, struct box **ret, struct err *e)
 {
 	struct box *b = calloc(1, sizeof(*b));
-	const char *servers;
 	int r;
 
-	if (b == NULL)
+	if (b == NULL || (b->resolvers = strdup(resolvers)) == NULL) {
+		free(b);
 		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	}
 	(void)snprintf(b->id, sizeof(b->id), "%s", id);
 	(void)snprintf(b->tier, sizeof(b->tier), "%s", tier);
 	b->loop = l;
 	b->rec_fd = -1;
+	b->turn_left = TURN_BYTES;
 	for (int i = 0; i < NET_SOCKS; i++)
 		b->sock[i] = (struct source){.ready = ready_of[i], .fd = -1};
 	r = judge_new(rules, n, &b->judge, e);
-	if (r == 0) {
-		servers = judge_resolvers(b->judge) != NULL ? judge_resolvers(b->judge) : resolvers;
-		r = resolver_new(l, servers, &b->resolver);
-		if (r < 0)
-			(void)err_set(e, ERR_INVALID, -r, "resolvers '%s': %s", servers, strerror(-r));
-	}
+	if (r == 0)
+		r = open_resolver(b, b->judge, &b->resolver, e);
 	if (r < 0) {
 		box_free(b);
 		return r;
 	}
-	/* nothing fails from here on without taking the descriptors along */
 	b->rec_fd = rec_fd;
-	b->n.tokens_at_ms = l->now_ms;
-	b->n.tokens_milli = (uint64_t)judge_limits(b->judge)->burst * 1000;
+	*ret = b;
+	return 0;
+}
+
+int box_sockets(struct box *b, const int fds[NET_SOCKS], struct err *e)
+{
+	int r = 0;
+
 	for (int i = 0; i < NET_SOCKS; i++) {
 		b->sock[i].fd = fds[i];
 		if (fds[i] >= 0 && r == 0)
-			r = loop_watch(l, &b->sock[i]);
+			r = loop_watch(b->loop, &b->sock[i]);
 	}
-	if (r < 0) {
-		(void)err_set(e, ERR_INTERNAL, -r, "watching the sandbox's sockets: %s", strerror(-r));
-		b->rec_fd = -1; /* the caller's still */
-		for (int i = 0; i < NET_SOCKS; i++) {
-			if (b->sock[i].fd >= 0)
-				loop_unwatch(l, &b->sock[i]);
-			b->sock[i].fd = -1;
-		}
-		box_free(b);
-		return r;
+	if (r == 0)
+		return 0;
+	for (int i = 0; i < NET_SOCKS; i++) { /* the caller's still */
+		if (b->sock[i].fd >= 0)
+			loop_unwatch(b->loop, &b->sock[i]);
+		b->sock[i].fd = -1;
 	}
-	*ret = b;
-	return 0;
+	return err_set(e, ERR_INTERNAL, -r, "watching the sandbox's sockets: %s", strerror(-r));
 }
 
 static bool write_record(struct box *b, const struct judge_record *r)
@@ -165,7 +171,7 @@ static bool write_record(struct box *b, const struct judge_record *r)
 	     write(b->rec_fd, buf_head(&line), line.len) == (ssize_t)line.len;
 	buf_done(&line);
 	b->seq++; /* a gap tells of a lost one */
-	b->n.lost_records += ok ? 0 : 1;
+	b->lost += ok ? 0 : 1;
 	return ok;
 }
 
@@ -185,29 +191,93 @@ void box_free(struct box *b)
 	for (int i = 0; i < NET_SOCKS; i++)
 		loop_drop(&b->sock[i]);
 	resolver_free(b->resolver);
+	lookups_free(b);
 	judge_free(b->judge);
+	free(b->resolvers);
 	if (b->rec_fd >= 0)
 		(void)close(b->rec_fd);
 	loop_free_later(b->loop, b);
 }
 
-int box_tick(struct box *b, bool again)
+/* ---- other rules ---- */
+
+static bool same_text(const char *a, const char *b)
 {
-	uint64_t now = b->loop->now_ms;
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static int take_policy(struct box *b, const char *rules, size_t n, struct resolver **ret_was, struct err *e)
+{
+	struct judge *j = NULL, *old = b->judge;
+	struct resolver *other = NULL;
+	int r = judge_new(rules, n, &j, e);
+
+	if (r == 0 && !same_text(judge_resolvers(j), judge_resolvers(old)))
+		r = open_resolver(b, j, &other, e);
+	if (r == 0 && judge_adopt(j, old) < 0)
+		r = err_set(e, ERR_INVALID, EINVAL, "the pools of made-up addresses cannot change while the sandbox runs");
+	if (r < 0) {
+		resolver_free(other);
+		judge_free(j);
+		return r;
+	}
+	/* the one place where the generation changes: what is decided from here on goes by the new rules alone */
+	b->judge = j;
+	judge_free(old);
+	if (other != NULL) {
+		*ret_was = b->resolver;
+		b->resolver = other;
+		lookups_free(b);
+	}
+	return 0;
+}
+
+int box_policy(struct box *b, const char *rules, size_t n, struct err *e)
+{
+	struct resolver *was = NULL;
+	int r = take_policy(b, rules, n, &was, e);
+	struct judge_record rec = {.event = "policy",
+				   .allow = r == 0,
+				   .reason = r == 0 ? "replaced" : "policy_invalid",
+				   .text = r == 0 ? NULL : e->msg};
+
+	(void)box_record(b, &rec);
+	if (r == 0)
+		flows_judged(b);
+	resolver_free(was); /* its questions end unanswered */
+	return r;
+}
+
+/* ---- time ---- */
+
+static void sweep(struct box *b)
+{
+	b->sweep_at_ms = b->loop->now_ms + SWEEP_MS;
+	flows_sweep(b);
+	write_repeats(b, false);
+}
+
+int box_tick(struct box *b)
+{
+	bool due = b->loop->now_ms >= b->sweep_at_ms, again = b->again;
 	int wait = resolver_wait(b->resolver);
 
+	b->again = false;
+	b->turn_left = TURN_BYTES;
 	if (wait >= 0)
 		resolver_tick(b->resolver);
-	if (again || now >= b->sweep_at_ms) {
-		b->sweep_at_ms = now + SWEEP_MS;
-		flow_tick(b);
-		write_repeats(b, false);
+	flows_busy(b);
+	if (due)
+		sweep(b);
+	if (again || due) {
 		/* events are edges: what was left in a queue is not announced again */
 		for (int i = NET_TCP4; i <= NET_TCP6; i++)
 			if (b->sock[i].fd >= 0)
 				flow_accept(b, b->sock[i].fd);
-		names_udp(b);
+		if (b->sock[NET_DNS4].fd >= 0)
+			names_udp(b);
 	}
+	b->loop->again |= b->again || b->busy != NULL;
 	if (b->flows == NULL && wait < 0)
 		return -1;
 	return wait >= 0 ? MIN(wait, (int)SWEEP_MS) : SWEEP_MS;

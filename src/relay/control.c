@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /*
- * brig-gate: sandboxes come and go over the control socket; everything else happens in box.c, flow.c and
- * names.c. The end of the socket is the end of the process. If the jail cannot be entered nothing is served:
+ * brig-gate: sandboxes come and go over the control socket; everything else happens in box.c, flow_priv.h's files
+ * and names.c. The end of the socket is the end of the process. If the jail cannot be entered nothing is served:
  * each sandbox is refused, with the reason.
  */
 
@@ -27,7 +27,7 @@ struct server {
 	struct source ctl; /* first: see ctl_ready */
 	struct loop loop;
 	struct box *box[BOXES_MAX];
-	uint32_t boxes;
+	uint32_t boxes, first;
 	char refusal[GATE_WHY_MAX]; /* why nothing can be served */
 	uint8_t msg[sizeof(struct gate_ask) + GATE_TEXT_MAX + 1];
 };
@@ -61,23 +61,31 @@ static void join_resolvers(const struct gate_ask *q, char *out, size_t size)
 			at += (size_t)snprintf(out + at, size - at, "%s%s", at > 0 ? "," : "", q->resolver[i]);
 }
 
+static struct box *find(const char *sandbox, uint32_t *ret_at)
+{
+	for (uint32_t i = 0; i < server.boxes; i++) {
+		if (strcmp(server.box[i]->id, sandbox) != 0)
+			continue;
+		*ret_at = i;
+		return server.box[i];
+	}
+	return NULL;
+}
+
 static int try_attach(const struct gate_ask *q, const char *text, const int *fds, size_t n, struct err *e)
 {
-	int socks[NET_SOCKS];
 	char resolvers[GATE_RESOLVERS_MAX * 58];
-	size_t at = 1;
+	uint32_t at;
 	int r;
 
 	if (server.refusal[0] != '\0')
 		return err_set(e, ERR_UNSUPPORTED, EPERM, "%s", server.refusal);
-	for (uint32_t i = 0; i < NET_SOCKS; i++)
-		socks[i] = (q->there & 1u << i) != 0 && at < n ? fds[at++] : -1;
-	if (n < 1 || at != n || socks[NET_TCP4] < 0 || socks[NET_DNS4] < 0 || socks[NET_DROPS] < 0)
-		return err_set(e, ERR_INVALID, EPROTO, "the sandbox's sockets did not come");
-	if (server.boxes >= BOXES_MAX)
-		return err_set(e, ERR_LIMITED, EBUSY, "too many sandboxes");
+	if (n != 1)
+		return err_set(e, ERR_INVALID, EPROTO, "the pipe for records did not come");
+	if (server.boxes >= BOXES_MAX || find(q->sandbox, &at) != NULL)
+		return err_set(e, ERR_LIMITED, EBUSY, "too many sandboxes, or one twice");
 	join_resolvers(q, resolvers, sizeof(resolvers));
-	r = box_open(&server.loop, q->sandbox, q->tier, text, q->text_n, resolvers, socks, fds[0],
+	r = box_open(&server.loop, q->sandbox, q->tier, text, q->text_n, resolvers, fds[0],
 		     &server.box[server.boxes], e);
 	if (r < 0)
 		return r;
@@ -85,7 +93,7 @@ static int try_attach(const struct gate_ask *q, const char *text, const int *fds
 	return 0;
 }
 
-static void attach(struct gate_ask *q, const char *text, const int *fds, size_t n)
+static void attach(const struct gate_ask *q, const char *text, const int *fds, size_t n)
 {
 	struct err e = ERR_INIT;
 
@@ -97,16 +105,85 @@ static void attach(struct gate_ask *q, const char *text, const int *fds, size_t 
 	}
 }
 
+static int try_sockets(const struct gate_ask *q, const int *fds, size_t n, struct err *e)
+{
+	int socks[NET_SOCKS];
+	uint32_t at_box;
+	struct box *b = find(q->sandbox, &at_box);
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < NET_SOCKS; i++)
+		socks[i] = (q->there & 1u << i) != 0 && at < n ? fds[at++] : -1;
+	if (b == NULL || b->sock[NET_TCP4].fd >= 0 || at != n || socks[NET_TCP4] < 0 || socks[NET_DNS4] < 0 ||
+	    socks[NET_DROPS] < 0)
+		return err_set(e, ERR_INVALID, EPROTO, "the sandbox's sockets did not come");
+	return box_sockets(b, socks, e);
+}
+
+static void sockets(const struct gate_ask *q, const int *fds, size_t n)
+{
+	struct err e = ERR_INIT;
+
+	if (try_sockets(q, fds, n, &e) == 0)
+		return;
+	close_all(fds, n);
+	tell(GATE_REFUSED, q->sandbox, e.msg);
+}
+
+static void policy(const struct gate_ask *q, const char *text)
+{
+	struct err e = ERR_INIT;
+	uint32_t at;
+	struct box *b = find(q->sandbox, &at);
+
+	if (b == NULL)
+		tell(GATE_POLICY_KEPT, q->sandbox, "no such sandbox");
+	else if (box_policy(b, text, q->text_n, &e) < 0)
+		tell(GATE_POLICY_KEPT, q->sandbox, e.msg);
+	else
+		tell(GATE_POLICY_SET, q->sandbox, "");
+}
+
 static void detach(const struct gate_ask *q)
 {
-	for (uint32_t i = 0; i < server.boxes; i++) {
-		if (strcmp(server.box[i]->id, q->sandbox) != 0)
-			continue;
-		box_free(server.box[i]);
-		server.box[i] = server.box[--server.boxes];
-		break;
+	uint32_t at;
+	struct box *b = find(q->sandbox, &at);
+
+	if (b != NULL) {
+		server.box[at] = server.box[--server.boxes];
+		box_free(b);
 	}
 	tell(GATE_DETACHED, q->sandbox, "");
+}
+
+static void handle(const struct gate_ask *q, const char *text, const int *fds, size_t n)
+{
+	bool takes_fds = q->kind == GATE_ATTACH || q->kind == GATE_SOCKS;
+
+	if (!takes_fds)
+		close_all(fds, n);
+	switch ((enum gate_kind)q->kind) {
+	case GATE_ATTACH:
+		attach(q, text, fds, n);
+		break;
+	case GATE_SOCKS:
+		sockets(q, fds, n);
+		break;
+	case GATE_POLICY:
+		policy(q, text);
+		break;
+	case GATE_DETACH:
+		detach(q);
+		break;
+	case GATE_ATTACHED:
+	case GATE_REFUSED:
+	case GATE_DETACHED:
+	case GATE_KILL:
+	case GATE_POLICY_SET:
+	case GATE_POLICY_KEPT:
+	default:
+		server.loop.stop = true; /* a peer that talks nonsense */
+	}
 }
 
 /* One message. False when there is none, or the peer is gone. */
@@ -146,15 +223,12 @@ static bool take(void)
 	for (int i = 0; i < GATE_RESOLVERS_MAX; i++)
 		q.resolver[i][sizeof(q.resolver[i]) - 1] = '\0';
 	server.msg[got] = '\0';
-	if (q.kind == GATE_ATTACH && q.text_n == (size_t)got - sizeof(q)) {
-		attach(&q, (const char *)server.msg + sizeof(q), fds, n);
-	} else {
+	if (q.text_n != (size_t)got - sizeof(q)) {
 		close_all(fds, n);
-		if (q.kind == GATE_DETACH)
-			detach(&q);
-		else
-			server.loop.stop = true;
+		server.loop.stop = true;
+		return false;
 	}
+	handle(&q, (const char *)server.msg + sizeof(q), fds, n);
 	return !server.loop.stop;
 }
 
@@ -179,14 +253,11 @@ int relay_main(int ctl_fd)
 	if (loop_open(&server.loop) < 0 || loop_watch(&server.loop, &server.ctl) < 0)
 		return 1;
 	while (!server.loop.stop) {
-		bool again;
-
 		loop_turn(&server.loop, wait);
-		again = server.loop.again;
-		server.loop.again = false;
 		wait = -1;
+		server.first++; /* nobody is always the first */
 		for (uint32_t i = 0; i < server.boxes; i++) {
-			int w = box_tick(server.box[i], again);
+			int w = box_tick(server.box[(server.first + i) % server.boxes]);
 
 			if (w >= 0 && (wait < 0 || w < wait))
 				wait = w;

@@ -9,56 +9,49 @@
 
 /*
  * Questions for names. The answer is a made-up address that stands for the name, given only for names the
- * rules allow; no question of the sandbox's goes upstream as it is. Answers leave with the
- * address the question was sent to as their source, whatever it was.
+ * rules allow; no question of the sandbox's goes upstream as it is. A name that the rules spell out is looked
+ * up first, so that one that does not exist is said not to: the resolver is asked for what the rules say, so nothing
+ * can be told by it. Answers leave with the address the question was sent to as their source, whatever it was.
  */
 
-enum { QUESTION_MAX = 1500, ANSWER_MAX = 512, TURN_MAX = 64 };
+enum { QUESTION_MAX = 1500, ANSWER_MAX = 512 };
 
-static size_t answer(struct box *b, const uint8_t *q, size_t n, uint8_t *out, size_t size)
+/* A question whose answer waits. */
+struct question {
+	struct box *b;
+	struct sockaddr_in from;
+	struct in_pktinfo to;
+	size_t n;
+	uint8_t q[];
+};
+
+void names_record(struct box *b, const struct judge_dns *d, const char *transport)
 {
-	struct judge_dns d = {.denied = false};
-	size_t m = judge_dns(b->judge, q, n, out, size, &d);
+	struct judge_record r = {.event = "dns",
+				 .reason = d->reason,
+				 .rule = d->rule,
+				 .transport = transport,
+				 .asked = d->asked,
+				 .asked_n = d->asked_n};
 
-	if (d.denied) {
-		struct judge_record r = {.event = "dns",
-					 .reason = d.reason,
-					 .rule = d.rule,
-					 .transport = "udp",
-					 .asked = d.asked,
-					 .asked_n = d.asked_n};
-
-		(void)box_record(b, &r);
-	}
-	return m;
+	(void)box_record(b, &r);
 }
 
-size_t names_answer(struct box *b, const uint8_t *q, size_t n, uint8_t *out, size_t size)
+static void reply(int fd, const struct sockaddr_in *asker, struct in_pktinfo pi, uint8_t *p, size_t n)
 {
-	return answer(b, q, n, out, size);
-}
-
-/* NOLINTNEXTLINE(readability-non-const-parameter): an iovec has no const */
-static void reply(int fd, struct msghdr *asked, uint8_t *p, size_t n)
-{
+	struct sockaddr_in to = *asker;
 	struct iovec iov = {.iov_base = p, .iov_len = n};
-	struct cmsghdr *c = CMSG_FIRSTHDR(asked);
-	struct in_pktinfo pi;
 	union {
 		char space[CMSG_SPACE(sizeof(struct in_pktinfo))];
 		struct cmsghdr align;
 	} ctl = {{0}};
-	struct msghdr m = {.msg_name = asked->msg_name,
-			   .msg_namelen = asked->msg_namelen,
+	struct msghdr m = {.msg_name = &to,
+			   .msg_namelen = sizeof(to),
 			   .msg_iov = &iov,
 			   .msg_iovlen = 1,
 			   .msg_control = &ctl,
 			   .msg_controllen = sizeof(ctl)};
 
-	if (c == NULL || c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_PKTINFO ||
-	    c->cmsg_len < CMSG_LEN(sizeof(pi)))
-		return;
-	memcpy(&pi, CMSG_DATA(c), sizeof(pi));
 	pi.ipi_spec_dst = pi.ipi_addr; /* the socket is transparent: any source will do */
 	pi.ipi_ifindex = 0;
 	ctl.align.cmsg_level = IPPROTO_IP;
@@ -68,16 +61,69 @@ static void reply(int fd, struct msghdr *asked, uint8_t *p, size_t n)
 	(void)!sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+static void resolved(void *arg, const struct resolve_result *res)
+{
+	struct question *w = (struct question *)arg;
+	struct box *b = w->b;
+	struct judge_dns d = {.denied = false};
+	uint8_t out[ANSWER_MAX];
+	size_t m;
+
+	b->questions_n--;
+	if (b->sock[NET_DNS4].fd >= 0) { /* else the box ends */
+		m = judge_dns_resolved(b->judge, w->q, w->n, res, out, sizeof(out), &d);
+		if (d.denied)
+			names_record(b, &d, "udp");
+		if (m > 0)
+			reply(b->sock[NET_DNS4].fd, &w->from, w->to, out, m);
+	}
+	free(w);
+}
+
+/* A question that finds no room is not answered: the sandbox asks again. */
+static void wait_for(struct box *b, const char *name, const struct sockaddr_in *from, const struct in_pktinfo *to,
+		     const uint8_t *q, size_t n)
+{
+	struct question *w = b->questions_n < BOX_QUESTIONS_MAX ? malloc(sizeof(*w) + n) : NULL;
+
+	if (w == NULL)
+		return;
+	*w = (struct question){.b = b, .from = *from, .to = *to, .n = n};
+	memcpy(w->q, q, n);
+	b->questions_n++;
+	lookup(b, name, resolved, w);
+}
+
+static void take(struct box *b, const struct sockaddr_in *from, struct msghdr *asked, const uint8_t *q, size_t n)
+{
+	const struct cmsghdr *c = CMSG_FIRSTHDR(asked);
+	struct judge_dns d = {.denied = false};
+	struct in_pktinfo to;
+	uint8_t out[ANSWER_MAX];
+	size_t m;
+
+	if (c == NULL || c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_PKTINFO || c->cmsg_len < CMSG_LEN(sizeof(to)))
+		return;
+	memcpy(&to, CMSG_DATA(c), sizeof(to));
+	m = judge_dns(b->judge, q, n, out, sizeof(out), &d);
+	if (d.denied)
+		names_record(b, &d, "udp");
+	if (d.wait)
+		wait_for(b, d.name, from, &to, q, n);
+	else if (m > 0)
+		reply(b->sock[NET_DNS4].fd, from, to, out, m);
+}
+
 void names_udp(struct box *b)
 {
-	uint8_t q[QUESTION_MAX], out[ANSWER_MAX];
+	uint8_t q[QUESTION_MAX];
 
-	for (int i = 0; i < TURN_MAX; i++) {
+	for (int i = 0; i < TURN_QUESTIONS; i++) {
 		union {
 			char space[CMSG_SPACE(sizeof(struct in_pktinfo))];
 			struct cmsghdr align;
 		} ctl;
-		struct sockaddr_in from;
+		struct sockaddr_in from = {.sin_family = AF_UNSPEC};
 		struct iovec iov = {.iov_base = q, .iov_len = sizeof(q)};
 		struct msghdr m = {.msg_name = &from,
 				   .msg_namelen = sizeof(from),
@@ -86,17 +132,13 @@ void names_udp(struct box *b)
 				   .msg_control = &ctl,
 				   .msg_controllen = sizeof(ctl)};
 		ssize_t n = recvmsg(b->sock[NET_DNS4].fd, &m, MSG_DONTWAIT);
-		size_t len;
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return;
-		if ((m.msg_flags & MSG_TRUNC) != 0)
-			continue;
-		len = answer(b, q, (size_t)n, out, sizeof(out));
-		if (len > 0)
-			reply(b->sock[NET_DNS4].fd, &m, out, len);
+		if ((m.msg_flags & MSG_TRUNC) == 0)
+			take(b, &from, &m, q, (size_t)n);
 	}
-	b->loop->again = true;
+	b->again = true;
 }

@@ -9,24 +9,61 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Both sockets are foreign: one is the sandbox's, the other some server's. Bytes are moved, not read. */
+/*
+ * Both sockets are foreign: one is the sandbox's, the other some server's. Bytes are moved, not read.
+ *
+ * Pipes are few: one that is empty goes to the next direction that needs one. The kernel lets one user have 64 MiB
+ * of them (pipe-user-pages-soft, pipe(7)) and makes smaller ones then, which work too; without any, copying goes on.
+ */
 
-enum { COPY_MAX = 128 * 1024 };
-static uint8_t scratch[COPY_MAX]; /* of the one thread */
+enum { POOL_MAX = 8, PIPE_ROOM = 512 * 1024 };
+static uint8_t scratch[PUMP_COPY_MAX]; /* of the one thread, as the pool is */
+static int pool[POOL_MAX][2];
+static int pool_n;
 
-void pump_init(struct pump *p, uint64_t max)
+static bool borrow_pipe(struct pump *p)
 {
-	*p = (struct pump){.pipe = {-1, -1}, .max = max};
+	if (pool_n > 0) {
+		memcpy(p->pipe, pool[--pool_n], sizeof(p->pipe));
+		return true;
+	}
+	if (pipe2(p->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
+		p->pipe[0] = p->pipe[1] = -1;
+		return false;
+	}
+	(void)fcntl(p->pipe[1], F_SETPIPE_SZ, PIPE_ROOM);
+	return true;
 }
+
+static void drop_pipe(struct pump *p)
+{
+	for (int i = 0; i < 2; i++)
+		if (p->pipe[i] >= 0)
+			(void)close(p->pipe[i]);
+	p->pipe[0] = p->pipe[1] = -1;
+}
+
+static void return_pipe(struct pump *p)
+{
+	if (p->pipe[0] < 0 || p->in_pipe > 0)
+		return;
+	if (pool_n == POOL_MAX) {
+		drop_pipe(p);
+		return;
+	}
+	memcpy(pool[pool_n++], p->pipe, sizeof(p->pipe));
+	p->pipe[0] = p->pipe[1] = -1;
+}
+
+void pump_init(struct pump *p) { *p = (struct pump){.pipe = {-1, -1}}; }
 
 void pump_done(struct pump *p)
 {
 	free(p->kept);
 	p->kept = NULL;
-	for (int i = 0; i < 2; i++)
-		if (p->pipe[i] >= 0)
-			(void)close(p->pipe[i]);
-	p->pipe[0] = p->pipe[1] = -1;
+	p->kept_n = 0;
+	return_pipe(p);
+	drop_pipe(p);
 }
 
 static int keep(struct pump *p, const uint8_t *data, size_t n)
@@ -87,42 +124,41 @@ static int put_pipe(struct pump *p, struct pump_side *to)
 	return 1;
 }
 
-/* Bytes read, 0 = end, -EAGAIN, -errno. */
-static ssize_t get(struct pump *p, const struct pump_side *from, struct pump_side *to)
+static ssize_t copy(struct pump *p, const struct pump_side *from, struct pump_side *to, size_t want)
 {
-	size_t want = p->max != 0 ? (size_t)MIN(p->max - p->total, (uint64_t)COPY_MAX) : COPY_MAX;
-	ssize_t n;
-	int r;
+	ssize_t n = recv(from->fd, scratch, MIN(want, sizeof(scratch)), MSG_DONTWAIT), sent;
 
-	if (p->pipe[0] < 0 && p->total >= PUMP_SPLICE_AFTER && pipe2(p->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
-		p->pipe[0] = p->pipe[1] = -1; /* none to be had: copying goes on */
-	if (p->pipe[0] >= 0) {
-		n = splice(from->fd, NULL, p->pipe[1], NULL, want, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-		if (n > 0)
-			p->in_pipe = (size_t)n;
-		return n < 0 ? -errno : n;
-	}
-	n = recv(from->fd, scratch, want, MSG_DONTWAIT);
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
-	{
-		ssize_t sent = send(to->fd, scratch, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	sent = send(to->fd, scratch, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (sent < 0 && errno != EAGAIN && errno != EINTR)
+		return -errno;
+	sent = MAX(sent, 0);
+	p->total += (uint64_t)sent;
+	if (sent < n) {
+		int r = keep(p, scratch + sent, (size_t)(n - sent));
 
-		if (sent < 0 && errno != EAGAIN && errno != EINTR)
-			return -errno;
-		sent = MAX(sent, 0);
-		p->total += (uint64_t)sent;
-		if (sent < n) {
-			to->writable = false;
-			r = keep(p, scratch + sent, (size_t)(n - sent));
-			if (r < 0)
-				return r;
-		}
+		to->writable = false;
+		if (r < 0)
+			return r;
 	}
 	return n;
 }
 
-enum pump_result pump_step(struct pump *p, struct pump_side *from, struct pump_side *to, int *ret_err)
+/* Bytes read, 0 = end, -EAGAIN, -errno. */
+static ssize_t get(struct pump *p, const struct pump_side *from, struct pump_side *to, size_t want)
+{
+	ssize_t n;
+
+	if (p->total < PUMP_SPLICE_AFTER || (p->pipe[0] < 0 && !borrow_pipe(p)))
+		return copy(p, from, to, want);
+	n = splice(from->fd, NULL, p->pipe[1], NULL, MIN(want, (size_t)PIPE_ROOM), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	if (n > 0)
+		p->in_pipe = (size_t)n;
+	return n < 0 ? -errno : n;
+}
+
+static enum pump_result step(struct pump *p, struct pump_side *from, struct pump_side *to, uint64_t *left)
 {
 	size_t moved = 0;
 
@@ -137,10 +173,8 @@ enum pump_result pump_step(struct pump *p, struct pump_side *from, struct pump_s
 			if (put > 0)
 				put = put_pipe(p, to);
 		}
-		if (put < 0) {
-			*ret_err = -put;
+		if (put < 0)
 			return PUMP_BROKEN;
-		}
 		if (put == 0)
 			return PUMP_WAIT;
 		if (from->ended) {
@@ -149,24 +183,29 @@ enum pump_result pump_step(struct pump *p, struct pump_side *from, struct pump_s
 			to->shut = true;
 			return PUMP_ENDED;
 		}
-		if (p->max != 0 && p->total >= p->max)
-			return PUMP_FULL;
 		if (!from->readable || !to->writable)
 			return PUMP_WAIT;
-		if (moved >= PUMP_TURN_MAX)
+		if (moved >= PUMP_STEP_MAX || *left == 0)
 			return PUMP_MORE;
-		n = get(p, from, to);
+		n = get(p, from, to, (size_t)MIN(*left, (uint64_t)(PUMP_STEP_MAX - moved)));
 		if (n == -EINTR)
 			continue;
 		if (n == -EAGAIN) {
 			from->readable = false;
 			return PUMP_WAIT;
 		}
-		if (n < 0) {
-			*ret_err = (int)-n;
+		if (n < 0)
 			return PUMP_BROKEN;
-		}
 		from->ended = n == 0;
 		moved += (size_t)n;
+		*left -= (uint64_t)n;
 	}
+}
+
+enum pump_result pump_step(struct pump *p, struct pump_side *from, struct pump_side *to, uint64_t *left)
+{
+	enum pump_result r = step(p, from, to, left);
+
+	return_pipe(p);
+	return r;
 }

@@ -1,17 +1,18 @@
 #pragma once
 /*
- * Bytes between two connected sockets, one direction each. Copied through a shared buffer at first; a
- * direction that has carried much gets a pipe and is spliced, so that idle connections hold neither
- * buffer nor pipe. What one side does not take is kept, and the other side is then not read: its sender
- * is stopped by TCP itself.
+ * Bytes between two connected sockets, one direction each. Copied through a small shared buffer at first; a
+ * direction that has carried much is spliced through a pipe, borrowed for as long as something is in it. So idle
+ * connections hold neither buffer nor pipe. What one side does not take is kept, and the other side is then not
+ * read: its sender is stopped by TCP itself.
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-	PUMP_TURN_MAX = 1 << 20,   /* bytes one direction may move before others have their turn */
-	PUMP_SPLICE_AFTER = 1 << 18, /* bytes copied before a pipe is worth it */
+	PUMP_STEP_MAX = 512 * 1024,    /* bytes one direction may move before others have their turn */
+	PUMP_COPY_MAX = 16 * 1024,     /* the most that is kept when it is not taken */
+	PUMP_SPLICE_AFTER = 64 * 1024, /* bytes copied before a pipe is worth it */
 };
 
 /* What is known of one socket: cleared by EAGAIN, set by its events. */
@@ -28,18 +29,17 @@ struct pump {
 	int pipe[2];   /* -1 = none */
 	size_t in_pipe;
 	uint64_t total; /* bytes the other side took */
-	uint64_t max;   /* of total, 0 = no limit */
 };
 
-void pump_init(struct pump *p, uint64_t max);
+void pump_init(struct pump *p);
 void pump_done(struct pump *p);
 /* Put bytes in front that were read from the sender before; at most one time, before the first step. 0 or -ENOMEM. */
 int __attribute__((warn_unused_result)) pump_preload(struct pump *p, const void *data, size_t n);
 enum pump_result {
 	PUMP_WAIT,   /* nothing to do until an event */
-	PUMP_MORE,   /* has used its turn up */
+	PUMP_MORE,   /* has used its turn, or *left, up */
 	PUMP_ENDED,  /* end of file passed on */
-	PUMP_BROKEN, /* reset by a side; errno-like in *ret_err */
-	PUMP_FULL,   /* max reached */
+	PUMP_BROKEN, /* reset by a side */
 };
-enum pump_result pump_step(struct pump *p, struct pump_side *from, struct pump_side *to, int *ret_err);
+/* Move at most PUMP_STEP_MAX bytes and *left, which becomes less by what was read. */
+enum pump_result pump_step(struct pump *p, struct pump_side *from, struct pump_side *to, uint64_t *left);

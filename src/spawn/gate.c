@@ -61,29 +61,6 @@ static int spawn_it(int prog_fd, int ctl_far, pid_t *ret)
 	return -r;
 }
 
-int gate_start(struct gate *g, struct err *e)
-{
-	_cleanup_close_ int prog_fd = -1, far_fd = -1, high_fd = -1;
-	int ctl[2], r, room = GATE_TEXT_MAX * 2;
-	char path[512];
-	bool ours;
-
-	r = program_find("brig-gate", path, sizeof(path), &prog_fd, &ours, e);
-	if (r < 0)
-		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0)
-		return err_set(e, ERR_INTERNAL, errno, "the gate's socket: %s", strerror(errno));
-	g->ctl_fd = ctl[0];
-	far_fd = ctl[1];
-	(void)setsockopt(g->ctl_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	/* dup2 to the same number would leave it closed by execve */
-	high_fd = fcntl(far_fd, F_DUPFD_CLOEXEC, 16);
-	r = high_fd < 0 ? -errno : spawn_it(prog_fd, high_fd, &g->pid);
-	if (r < 0)
-		return err_set(e, ERR_INTERNAL, -r, "starting brig-gate: %s", strerror(-r));
-	return 0;
-}
-
 /* The host's resolvers, for rules that name none (resolv.conf(5)). */
 static void host_resolvers(struct gate_ask *q)
 {
@@ -106,32 +83,72 @@ static void host_resolvers(struct gate_ask *q)
 		(void)fclose(f);
 }
 
-static int send_attach(struct gate *g, struct gate_ask *q, const char *rules, size_t n,
-		       const struct net_socks *socks, int rec_fd)
+/* One message with its text and descriptors. */
+static int ask(const struct gate *g, struct gate_ask *q, const char *text, const int *fds, size_t n)
 {
 	union {
-		char space[CMSG_SPACE((NET_SOCKS + 1) * sizeof(int))];
+		char space[CMSG_SPACE(NET_SOCKS * sizeof(int))];
 		struct cmsghdr align;
 	} ctl = {{0}};
 	struct iovec iov[2] = {{.iov_base = q, .iov_len = sizeof(*q)},
-			       {.iov_base = (void *)(uintptr_t)rules, .iov_len = n}}; /* NOLINT(performance-no-int-to-ptr) */
-	struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = &ctl};
-	int fds[NET_SOCKS + 1];
-	size_t k = 0;
+			       {.iov_base = (void *)(uintptr_t)text, .iov_len = q->text_n}}; /* NOLINT(performance-no-int-to-ptr) */
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = text != NULL ? 2 : 1};
 
-	fds[k++] = rec_fd;
-	for (int i = 0; i < NET_SOCKS; i++) {
-		if (socks->fd[i] < 0)
-			continue;
-		q->there |= 1u << i;
-		fds[k++] = socks->fd[i];
+	(void)snprintf(q->sandbox, sizeof(q->sandbox), "%s", g->sandbox);
+	if (n > 0) {
+		m.msg_control = &ctl;
+		m.msg_controllen = (socklen_t)CMSG_SPACE(n * sizeof(int));
+		ctl.align.cmsg_level = SOL_SOCKET;
+		ctl.align.cmsg_type = SCM_RIGHTS;
+		ctl.align.cmsg_len = (socklen_t)CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(&ctl.align), fds, n * sizeof(int));
 	}
-	ctl.align.cmsg_level = SOL_SOCKET;
-	ctl.align.cmsg_type = SCM_RIGHTS;
-	ctl.align.cmsg_len = (socklen_t)CMSG_LEN(k * sizeof(int));
-	memcpy(CMSG_DATA(&ctl.align), fds, k * sizeof(int));
-	m.msg_controllen = (socklen_t)CMSG_SPACE(k * sizeof(int));
 	return sendmsg(g->ctl_fd, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* The rules go before the program is even loaded: it reads them while the sandbox is made. */
+static int send_rules(struct gate *g, const char *tier, const char *rules, size_t n)
+{
+	struct gate_ask q = {.kind = GATE_ATTACH, .text_n = (uint32_t)n};
+	_cleanup_close_ int far_fd = -1;
+	int rec[2];
+
+	if (pipe2(rec, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	g->rec_fd = rec[0];
+	far_fd = rec[1];
+	(void)fcntl(far_fd, F_SETPIPE_SZ, RECORDS_ROOM);
+	(void)snprintf(q.tier, sizeof(q.tier), "%s", tier);
+	host_resolvers(&q);
+	return ask(g, &q, rules, &far_fd, 1);
+}
+
+int gate_start(struct gate *g, const char *sandbox, const char *tier, const char *rules, size_t n, struct err *e)
+{
+	_cleanup_close_ int prog_fd = -1, far_fd = -1, high_fd = -1;
+	int ctl[2], r, room = GATE_TEXT_MAX * 2;
+	char path[512];
+	bool ours;
+
+	if (n > GATE_TEXT_MAX)
+		return err_set(e, ERR_LIMITED, E2BIG, "egress: more than %d KiB of rules", GATE_TEXT_MAX / 1024);
+	r = program_find("brig-gate", path, sizeof(path), &prog_fd, &ours, e);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0)
+		return err_set(e, ERR_INTERNAL, errno, "the gate's socket: %s", strerror(errno));
+	g->ctl_fd = ctl[0];
+	far_fd = ctl[1];
+	(void)snprintf(g->sandbox, sizeof(g->sandbox), "%s", sandbox);
+	(void)setsockopt(g->ctl_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	r = send_rules(g, tier, rules, n);
+	/* dup2 to the same number would leave it closed by execve */
+	high_fd = r < 0 ? -1 : fcntl(far_fd, F_DUPFD_CLOEXEC, 16);
+	if (r == 0)
+		r = high_fd < 0 ? -errno : spawn_it(prog_fd, high_fd, &g->pid);
+	if (r < 0)
+		return err_set(e, ERR_INTERNAL, -r, "starting brig-gate: %s", strerror(-r));
+	return 0;
 }
 
 static int await(struct gate *g, struct gate_tell *t)
@@ -150,36 +167,41 @@ static int await(struct gate *g, struct gate_tell *t)
 	return n == (ssize_t)sizeof(*t) ? 0 : -EPIPE;
 }
 
-int gate_attach(struct gate *g, const char *sandbox, const char *tier, const char *rules, size_t n,
-		struct net_socks *socks, struct err *e)
+static int send_socks(struct gate *g, const struct net_socks *socks)
 {
-	struct gate_ask q = {.kind = GATE_ATTACH, .text_n = (uint32_t)n};
-	struct gate_tell t = {.kind = 0};
-	_cleanup_close_ int far_fd = -1;
-	int rec[2], r;
+	struct gate_ask q = {.kind = GATE_SOCKS};
+	int fds[NET_SOCKS];
+	size_t k = 0;
 
-	if (n > GATE_TEXT_MAX)
-		r = -E2BIG;
-	else
-		r = pipe2(rec, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
-	if (r == 0) {
-		g->rec_fd = rec[0];
-		far_fd = rec[1];
-		(void)fcntl(far_fd, F_SETPIPE_SZ, RECORDS_ROOM);
-		(void)snprintf(g->sandbox, sizeof(g->sandbox), "%s", sandbox);
-		(void)snprintf(q.sandbox, sizeof(q.sandbox), "%s", sandbox);
-		(void)snprintf(q.tier, sizeof(q.tier), "%s", tier);
-		host_resolvers(&q);
-		r = send_attach(g, &q, rules, n, socks, far_fd);
+	for (int i = 0; i < GATE_SOCKS_MAX; i++) {
+		if (socks->fd[i] < 0)
+			continue;
+		q.there |= 1u << i;
+		fds[k++] = socks->fd[i];
 	}
+	return ask(g, &q, NULL, fds, k);
+}
+
+int gate_give(struct gate *g, struct net_socks *socks, struct err *e)
+{
+	struct gate_tell t = {.kind = 0};
+	int r = await(g, &t); /* said long ago, as a rule */
+
+	if (r == 0 && t.kind == GATE_ATTACHED)
+		r = send_socks(g, socks);
 	net_socks_close(socks);
-	if (r == 0)
-		r = await(g, &t);
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "the gate (brig-gate): %s", strerror(-r));
 	if (t.kind != GATE_ATTACHED)
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP, "the gate refused: %s", t.why);
 	return 0;
+}
+
+int gate_policy(struct gate *g, const char *rules, size_t n)
+{
+	struct gate_ask q = {.kind = GATE_POLICY, .text_n = (uint32_t)n};
+
+	return n > GATE_TEXT_MAX ? -E2BIG : ask(g, &q, rules, NULL, 0);
 }
 
 enum gate_heard gate_hear(struct gate *g, char *why, size_t size)
@@ -198,10 +220,17 @@ enum gate_heard gate_hear(struct gate *g, char *why, size_t size)
 		return GATE_WANTS_KILL;
 	case GATE_DETACHED:
 		return GATE_ENDED;
+	case GATE_POLICY_SET:
+		return GATE_TOOK_RULES;
+	case GATE_POLICY_KEPT:
+		return GATE_KEPT_RULES;
+	case GATE_REFUSED:
+		return GATE_LOST; /* it does not serve the sandbox */
 	case GATE_ATTACH:
 	case GATE_DETACH:
+	case GATE_SOCKS:
+	case GATE_POLICY:
 	case GATE_ATTACHED:
-	case GATE_REFUSED:
 		break;
 	}
 	return GATE_NOTHING;
@@ -216,16 +245,26 @@ void gate_detach(struct gate *g)
 		(void)send(g->ctl_fd, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void gate_done(struct gate *g)
+static void let_go(struct gate *g)
 {
 	if (g->ctl_fd >= 0)
 		(void)close(g->ctl_fd);
 	if (g->rec_fd >= 0)
 		(void)close(g->rec_fd);
-	if (g->pid > 0) {
+	if (g->pid > 0)
 		(void)kill(g->pid, SIGKILL); /* it holds nothing that has to be tidied */
-		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
+}
+
+void gate_leave(struct gate *g)
+{
+	let_go(g);
+	gate_init(g);
+}
+
+void gate_done(struct gate *g)
+{
+	let_go(g);
+	while (g->pid > 0 && waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+		;
 	gate_init(g);
 }

@@ -18,18 +18,29 @@ struct gate {
 };
 
 void gate_init(struct gate *g);
-/* Start the program, found beside our own. It locks itself in meanwhile. */
-int must_check gate_start(struct gate *g, struct err *e);
 /*
- * Hand a sandbox over: its sockets (which are closed here in any case) and rules as text. Waits until the gate has
- * taken or refused them.
+ * Start the program, found beside our own, and tell it the rules of the sandbox that will be: it locks itself in and reads
+ * them while the sandbox is made.
  */
-int must_check gate_attach(struct gate *g, const char *sandbox, const char *tier, const char *rules, size_t n,
-			   struct net_socks *socks, struct err *e);
-enum gate_heard { GATE_NOTHING, GATE_WANTS_KILL, GATE_ENDED, GATE_LOST };
-/* Take in what it said, without blocking. why: for WANTS_KILL, its words. */
+int must_check gate_start(struct gate *g, const char *sandbox, const char *tier, const char *rules, size_t n,
+			  struct err *e);
+/* The sandbox is there: hand its sockets over (they are closed here in any case), once the gate has taken the rules. */
+int must_check gate_give(struct gate *g, struct net_socks *socks, struct err *e);
+/* Other rules from now on; the answer is heard later, in the order asked. 0, -E2BIG, -errno. */
+int must_check gate_policy(struct gate *g, const char *rules, size_t n);
+enum gate_heard {
+	GATE_NOTHING,
+	GATE_WANTS_KILL,
+	GATE_ENDED,
+	GATE_LOST, /* it died, or does not serve the sandbox */
+	GATE_TOOK_RULES,
+	GATE_KEPT_RULES, /* the old ones */
+};
+/* Take in what it said, without blocking. why: for WANTS_KILL and KEPT_RULES, its words. */
 enum gate_heard gate_hear(struct gate *g, char *why, size_t size);
 /* Have it close everything of the sandbox and write the last records; rec_fd ends then. Does not wait. */
 void gate_detach(struct gate *g);
+/* End it without waiting: for a caller that exits now. */
+void gate_leave(struct gate *g);
 /* End and reap it. Accepts an initialised one. */
 void gate_done(struct gate *g);

@@ -220,10 +220,9 @@ static int plan_net(const struct spec *spec, struct net_plan **ret, struct err *
 }
 
 /* The sandbox is up and its sockets are ours: hand them to the gate. */
-static int give_gate(struct runner *r, const struct spec *spec, struct err *e)
+static int give_gate(struct runner *r, struct err *e)
 {
-	int rc = gate_attach(&r->gate, spec->id, spec->tier, spec->egress, strlen(spec->egress),
-			     &r->s.box.net, e);
+	int rc = gate_give(&r->gate, &r->s.box.net, e);
 
 	if (rc < 0) {
 		end_here(r);
@@ -266,11 +265,11 @@ int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 	need.init_path = init_path;
 	need.net = net;
 	if (net != NULL)
-		rc = gate_start(&r->gate, e); /* it gets ready meanwhile */
+		rc = gate_start(&r->gate, spec->id, spec->tier, spec->egress, strlen(spec->egress), e);
 	if (rc == 0)
 		rc = start_with(r, &need, e);
 	if (rc == 0 && net != NULL)
-		rc = give_gate(r, spec, e);
+		rc = give_gate(r, e);
 	if (rc < 0) {
 		r->state = RUNNER_ENDED;
 		runner_free(r);
@@ -443,7 +442,7 @@ void runner_leave(struct runner *r)
 {
 	int self_fd = r->left && r->pid <= 0 ? sys_pidfd_open(getpid()) : -1;
 
-	gate_done(&r->gate);
+	gate_leave(&r->gate);
 	if (self_fd < 0 || runner_succeed(&r->s, self_fd) < 0)
 		runner_free(r);
 }

@@ -1,0 +1,252 @@
+#include "relay/flow_priv.h"
+
+#include "base/num.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/*
+ * The way out: the name is resolved once, each address is judged, the record is written, and the addresses that were
+ * judged good are tried in turn. Who answers for the name may be an enemy of this host.
+ */
+
+static int sock_addr(const struct resolve_addr *a, uint16_t port, struct sockaddr_storage *ret, socklen_t *ret_n)
+{
+	struct sockaddr_in s4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct sockaddr_in6 s6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+
+	memcpy(&s4.sin_addr, a->a, 4);
+	memcpy(&s6.sin6_addr, a->a, 16);
+	*ret = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
+	memcpy(ret, a->v6 ? (const void *)&s6 : (const void *)&s4, a->v6 ? sizeof(s6) : sizeof(s4));
+	*ret_n = a->v6 ? sizeof(s6) : sizeof(s4);
+	return a->v6 ? AF_INET6 : AF_INET;
+}
+
+static void addr_of(const struct sockaddr_storage *ss, struct judge_peer *ret)
+{
+	struct sockaddr_in s4;
+	struct sockaddr_in6 s6;
+
+	*ret = (struct judge_peer){.addr = {.v6 = ss->ss_family == AF_INET6}};
+	if (ret->addr.v6) {
+		memcpy(&s6, ss, sizeof(s6));
+		memcpy(ret->addr.a, &s6.sin6_addr, 16);
+		ret->port = ntohs(s6.sin6_port);
+	} else {
+		memcpy(&s4, ss, sizeof(s4));
+		memcpy(ret->addr.a, &s4.sin_addr, 4);
+		ret->port = ntohs(s4.sin_port);
+	}
+}
+
+static int dial(const struct resolve_addr *a, uint16_t port)
+{
+	struct sockaddr_storage ss;
+	socklen_t n;
+	int one = 1, fd = socket(sock_addr(a, port, &ss, &n), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (connect(fd, (const struct sockaddr *)&ss, n) < 0 && errno != EINPROGRESS) {
+		int r = -errno;
+
+		(void)close(fd);
+		return r;
+	}
+	return fd;
+}
+
+/*
+ * An address of this host: the kernel would pick it as the source for itself. Services that trust their own host
+ * listen there, whatever range it is from. Connecting a datagram socket sends nothing.
+ */
+static bool is_ours(const struct resolve_addr *a)
+{
+	struct sockaddr_storage ss, own = {.ss_family = AF_UNSPEC};
+	socklen_t n, m = sizeof(own);
+	int fd = socket(sock_addr(a, 9, &ss, &n), SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct judge_peer p;
+	bool ours;
+
+	if (fd < 0)
+		return true; /* cannot tell */
+	ours = connect(fd, (const struct sockaddr *)&ss, n) == 0;
+	if (ours && getsockname(fd, (struct sockaddr *)&own, &m) == 0) {
+		addr_of(&own, &p);
+		ours = memcmp(p.addr.a, a->a, a->v6 ? 16 : 4) == 0;
+	}
+	(void)close(fd);
+	return ours;
+}
+
+/* ---- dialling ---- */
+
+static void dialled(struct flow *f)
+{
+	struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
+	socklen_t n = sizeof(int), m = sizeof(own);
+	int err = 0;
+
+	if (getsockopt(f->up.fd, SOL_SOCKET, SO_ERROR, &err, &n) < 0 || err != 0) {
+		loop_drop(&f->up);
+		dial_next(f);
+		return;
+	}
+	if (getsockname(f->up.fd, (struct sockaddr *)&own, &m) == 0)
+		addr_of(&own, &f->out);
+	f->connect_ms = f->b->loop->now_ms - f->dialled_ms;
+	if (!f->seen.tls_next) {
+		flow_start_relay(f);
+		return;
+	}
+	/* the request for TLS goes up, and nothing else before the server has answered */
+	f->state = F_ANSWER;
+	f->deadline_ms = f->b->loop->now_ms + FIRST_MS;
+	f->u.readable = f->u.writable = true;
+	flow_answer(f);
+}
+
+static void up_ready(struct source *s, uint32_t events)
+{
+	struct flow *f = FLOW_OF(s, up);
+
+	if (f->state == F_DIAL) {
+		if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0)
+			dialled(f);
+		return;
+	}
+	f->u.readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+	f->u.writable |= (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0;
+	if (f->state == F_RELAY)
+		flow_relay(f);
+	else if (f->state == F_ANSWER)
+		flow_answer(f);
+}
+
+void dial_next(struct flow *f)
+{
+	while (f->addr_at < f->addr_n) {
+		const struct resolve_addr *a = &f->addr[f->addr_at++];
+		int fd = dial(a, f->dest.port);
+
+		if (fd < 0)
+			continue;
+		f->up = (struct source){.ready = up_ready, .fd = fd};
+		f->u = (struct pump_side){.fd = fd};
+		if (loop_watch(f->b->loop, &f->up) < 0) {
+			loop_drop(&f->up);
+			continue;
+		}
+		f->state = F_DIAL;
+		f->dialled_ms = f->b->loop->now_ms;
+		f->deadline_ms = f->dialled_ms + f->v.limits.connect_timeout_ms;
+		return;
+	}
+	flow_close(f, "unreachable", true);
+}
+
+/* postgres: 'S' means that TLS follows, which the rule's name must be in; anything else, that it does not. */
+void flow_answer(struct flow *f)
+{
+	struct pump_side nobody = {.fd = -1};
+	uint64_t none = 0;
+	char c;
+
+	if (pump_step(&f->to_up, &nobody, &f->u, &none) == PUMP_BROKEN) {
+		flow_close(f, "reset", true);
+		return;
+	}
+	if (recv(f->up.fd, &c, 1, MSG_DONTWAIT) != 1) {
+		f->u.readable = false;
+		if (errno != EAGAIN && errno != EINTR)
+			flow_close(f, "reset", true);
+		return;
+	}
+	if (send(f->client.fd, &c, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) {
+		flow_close(f, "reset", true);
+		return;
+	}
+	f->to_client.total++;
+	f->state = c == 'S' ? F_FIRST_TLS : F_RELAY;
+	f->deadline_ms = f->b->loop->now_ms + FIRST_MS;
+	if (c == 'S')
+		first_bytes(f);
+	else
+		flow_start_relay(f);
+}
+
+/* ---- before ---- */
+
+/* Judge what a name stands for, write the record, dial. */
+static void judge_and_dial(struct flow *f, const struct resolve_result *res)
+{
+	struct judge_record r = {
+	    .event = "connect", .allow = true, .reason = f->v.reason, .resolved = res, .dns_ms = f->dns_ms};
+	const char *reason = "unresolved";
+
+	f->addr = calloc(MAX(res->n, 1u), sizeof(*f->addr));
+	if (f->addr == NULL) {
+		flow_deny(f, "overload", res);
+		return;
+	}
+	for (uint32_t i = 0; i < res->n; i++)
+		if (judge_addr(f->b->judge, &f->dest, &f->v, &res->addr[i], is_ours(&res->addr[i]), &reason))
+			f->addr[f->addr_n++] = res->addr[i];
+	if (f->addr_n == 0) {
+		flow_deny(f, reason, res);
+		return;
+	}
+	flow_note(f, &r);
+	r.dialed = &f->addr[0];
+	if (!box_record(f->b, &r)) {
+		flow_deny(f, "audit_full", res);
+		return;
+	}
+	f->recorded = true;
+	/* what was read to judge goes up first */
+	if (pump_preload(&f->to_up, f->first, f->first_n) < 0) {
+		flow_close(f, "overload", true);
+		return;
+	}
+	f->b->first_room -= f->first_cap;
+	free(f->first);
+	f->first = NULL;
+	f->first_n = f->first_cap = 0;
+	dial_next(f);
+}
+
+static void resolved(void *arg, const struct resolve_result *res)
+{
+	struct flow *f = (struct flow *)arg;
+
+	f->resolving = false;
+	if (f->state == F_DEAD) {
+		loop_free_later(f->b->loop, f);
+		return;
+	}
+	f->dns_ms = f->b->loop->now_ms - f->asked_ms;
+	judge_and_dial(f, res);
+}
+
+void flow_go_up(struct flow *f)
+{
+	struct resolve_result one = {.n = 1, .addr = {f->dest.orig}};
+
+	if (!f->dest.named) {
+		judge_and_dial(f, &one);
+		return;
+	}
+	f->state = F_RESOLVE;
+	f->asked_ms = f->b->loop->now_ms;
+	f->deadline_ms = f->asked_ms + f->v.limits.connect_timeout_ms;
+	f->resolving = true;
+	lookup(f->b, f->dest.name, resolved, f);
+}

@@ -1,0 +1,70 @@
+#pragma once
+/*
+ * One connection, from the sandbox's connect(2) to its end.
+ *
+ *   accept.c  accept -> where to? -> decide -> limits
+ *   first.c   [the client's first bytes]
+ *   dial.c    [resolve] -> judge addresses -> record -> dial -> [postgres: does the server agree to TLS?]
+ *   flow.c    relay, new rules, clocks, the end
+ *
+ * A no at any point is one record and a reset. The record is written before the dial, and without room for it
+ * there is no dial. What was judged is what is dialled. Both ends are hostile; their bytes are moved, and of the
+ * client's first ones judged.
+ */
+#include "relay/priv.h"
+
+enum flow_state {
+	F_FIRST,   /* waits for the client's first bytes */
+	F_DNS,     /* questions over TCP */
+	F_RESOLVE,
+	F_DIAL,
+	F_ANSWER,  /* postgres: waits for the server's one byte */
+	F_FIRST_TLS, /* postgres: waits for the ClientHello that follows */
+	F_RELAY,
+	F_DEAD,
+};
+enum { FIRST_MAX = 64 * 1024, FIRST_MS = 10000, FIRST_ROOM = 2048, DNS_MS = 30000 };
+
+struct flow {
+	struct source client, up; /* first: see loop_free_later */
+	struct box *b;
+	struct flow *next, **at;           /* of the box */
+	struct flow *busy_next, **busy_at; /* of the box's busy ones; busy_at NULL = it is none */
+	enum flow_state state;
+	bool counted, ruled;  /* judge_open: of the sandbox, of the rule */
+	bool resolving;       /* its answer will come, whatever else happens */
+	bool streaming;       /* dns_stream is at work */
+	bool recorded;        /* a permission was recorded, so an end is */
+	struct judge_dest dest;
+	struct judge_verdict v;
+	struct judge_hello seen;
+	struct judge_peer src, out;
+	uint8_t *first;
+	size_t first_n, first_cap;
+	struct resolve_addr *addr; /* that may be dialled */
+	uint32_t addr_n, addr_at;
+	struct pump_side c, u;
+	struct pump to_up, to_client;
+	uint64_t told_up, told_down; /* of the pumps' totals: counted against limits */
+	uint64_t begun_ms, deadline_ms, moved_ms, asked_ms, dns_ms, dialled_ms, connect_ms;
+};
+
+#define FLOW_OF(src, field) ((struct flow *)(void *)((char *)(src) - offsetof(struct flow, field)))
+
+/* ---- first.c ---- */
+void first_bytes(struct flow *f);
+void dns_stream(struct flow *f); /* also when an answer it waited for has come */
+
+/* ---- dial.c ---- */
+void flow_go_up(struct flow *f); /* everything the client said is good */
+void dial_next(struct flow *f);  /* the next address that takes us, or the end */
+void flow_answer(struct flow *f);
+
+/* ---- flow.c ---- */
+void client_ready(struct source *s, uint32_t events);
+void flow_relay(struct flow *f);
+void flow_start_relay(struct flow *f); /* both ends are connected */
+void flow_note(struct flow *f, struct judge_record *r);
+void flow_deny(struct flow *f, const char *reason, const struct resolve_result *res);
+void flow_close(struct flow *f, const char *why, bool hard); /* of one that was permitted */
+void flow_bury(struct flow *f, bool hard);
