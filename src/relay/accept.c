@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 /*
- * The beginning of a connection: the listener says whose it is, the accepted socket where it wanted to go. A sandbox
- * that opens connections faster than they are taken waits in the kernel's queue, not in ours.
+ * The beginning of a connection: the listener says whose it is, the accepted socket where it wanted
+ * to go. A sandbox that opens connections faster than they are taken waits in the kernel's queue,
+ * not in ours.
  */
 
 static bool is_self(const struct resolve_addr *a)
@@ -128,7 +129,8 @@ void flow_accept(struct box *b, int listener)
 	for (int i = 0; i < TURN_ACCEPTS; i++) {
 		struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
 		socklen_t n = sizeof(from);
-		int fd = accept4(listener, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd =
+		    accept4(listener, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;

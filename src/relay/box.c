@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 /*
- * One attached sandbox: its sockets, its rules, its records. Which sandbox a connection belongs to is known
- * by the listener it came to, never by an address. Nothing is shared between sandboxes.
+ * One attached sandbox: its sockets, its rules, its records. Which sandbox a connection belongs to
+ * is known by the listener it came to, never by an address. Nothing is shared between sandboxes.
  *
  * Records go into a pipe that somebody else empties. A pipe never blocks us: what finds it full is
  * counted, and if it would have permitted something, that does not happen.
@@ -22,7 +22,8 @@
 
 enum { SWEEP_MS = 250 };
 
-#define BOX_OF(src, nr) ((struct box *)(void *)((char *)((src) - (nr)) - offsetof(struct box, sock)))
+#define BOX_OF(src, nr)                                                                            \
+	((struct box *)(void *)((char *)((src) - (nr)) - offsetof(struct box, sock)))
 
 static void tcp4_ready(struct source *s, uint32_t ev)
 {
@@ -112,8 +113,8 @@ static int open_resolver(struct box *b, const struct judge *j, struct resolver *
 	return r < 0 ? err_set(e, ERR_INVALID, -r, "resolvers '%s': %s", servers, strerror(-r)) : 0;
 }
 
-int box_open(struct loop *l, const char *id, const char *tier, const char *rules, size_t n, const char *resolvers,
-	     int rec_fd, struct box **ret, struct err *e)
+int box_open(struct loop *l, const char *id, const char *tier, const char *rules, size_t n,
+	     const char *resolvers, int rec_fd, struct box **ret, struct err *e)
 {
 	struct box *b = calloc(1, sizeof(*b));
 	int r;
@@ -162,7 +163,8 @@ int box_sockets(struct box *b, const int fds[NET_SOCKS], struct err *e)
 
 static bool write_record(struct box *b, const struct judge_record *r)
 {
-	struct judge_who who = {.sandbox = b->id, .lifecycle = b->id, .lineage = b->id, .tier = b->tier};
+	struct judge_who who = {
+	    .sandbox = b->id, .lifecycle = b->id, .lineage = b->id, .tier = b->tier};
 	struct buf line;
 	bool ok;
 
@@ -180,7 +182,8 @@ static void write_repeats(struct box *b, bool all)
 {
 	struct judge_record r;
 
-	while (b->judge != NULL && b->rec_fd >= 0 && judge_repeats(b->judge, b->loop->now_ms, all, &r))
+	while (b->judge != NULL && b->rec_fd >= 0 &&
+	       judge_repeats(b->judge, b->loop->now_ms, all, &r))
 		(void)write_record(b, &r);
 }
 
@@ -206,7 +209,8 @@ static bool same_text(const char *a, const char *b)
 	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-static int take_policy(struct box *b, const char *rules, size_t n, struct resolver **ret_was, struct err *e)
+static int take_policy(struct box *b, const char *rules, size_t n, struct resolver **ret_was,
+		       struct err *e)
 {
 	struct judge *j = NULL, *old = b->judge;
 	struct resolver *other = NULL;
@@ -215,13 +219,15 @@ static int take_policy(struct box *b, const char *rules, size_t n, struct resolv
 	if (r == 0 && !same_text(judge_resolvers(j), judge_resolvers(old)))
 		r = open_resolver(b, j, &other, e);
 	if (r == 0 && judge_adopt(j, old) < 0)
-		r = err_set(e, ERR_INVALID, EINVAL, "the pools of made-up addresses cannot change while the sandbox runs");
+		r = err_set(e, ERR_INVALID, EINVAL,
+			    "the pools of made-up addresses cannot change while the sandbox runs");
 	if (r < 0) {
 		resolver_free(other);
 		judge_free(j);
 		return r;
 	}
-	/* the one place where the generation changes: what is decided from here on goes by the new rules alone */
+	/* the one place where the generation changes: what is decided from here on goes by the new
+	 * rules alone */
 	b->judge = j;
 	judge_free(old);
 	if (other != NULL) {
@@ -288,7 +294,8 @@ bool box_record(struct box *b, struct judge_record *r)
 	const struct judge_limits *l = judge_limits(b->judge);
 	bool ok = !judge_note(b->judge, r, b->loop->now_ms) || write_record(b, r);
 
-	if (!r->allow && l->kill_after != 0 && judge_denied(b->judge) >= l->kill_after && !b->kill_wanted) {
+	if (!r->allow && l->kill_after != 0 && judge_denied(b->judge) >= l->kill_after &&
+	    !b->kill_wanted) {
 		b->kill_wanted = true;
 		b->kill(b, "its rules end a sandbox after so many refused attempts");
 	}

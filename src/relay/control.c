@@ -14,14 +14,15 @@
 #include <unistd.h>
 
 /*
- * brig-gate: sandboxes come and go over the control socket; everything else happens in box.c, flow_priv.h's files
- * and names.c. The end of the socket is the end of the process. If the jail cannot be entered nothing is served:
- * each sandbox is refused, with the reason.
+ * brig-gate: sandboxes come and go over the control socket; everything else happens in box.c,
+ * flow_priv.h's files and names.c. The end of the socket is the end of the process. If the jail
+ * cannot be entered nothing is served: each sandbox is refused, with the reason.
  */
 
 enum { BOXES_MAX = 1024 };
 
-_Static_assert((int)NET_SOCKS == (int)GATE_SOCKS_MAX, "wire/gate.h counts the sockets of net/net.h");
+_Static_assert((int)NET_SOCKS == (int)GATE_SOCKS_MAX,
+	       "wire/gate.h counts the sockets of net/net.h");
 
 struct server {
 	struct source ctl; /* first: see ctl_ready */
@@ -58,7 +59,8 @@ static void join_resolvers(const struct gate_ask *q, char *out, size_t size)
 	out[0] = '\0';
 	for (int i = 0; i < GATE_RESOLVERS_MAX; i++)
 		if (q->resolver[i][0] != '\0' && at < size)
-			at += (size_t)snprintf(out + at, size - at, "%s%s", at > 0 ? "," : "", q->resolver[i]);
+			at += (size_t)snprintf(out + at, size - at, "%s%s", at > 0 ? "," : "",
+					       q->resolver[i]);
 }
 
 static struct box *find(const char *sandbox, uint32_t *ret_at)
@@ -72,7 +74,8 @@ static struct box *find(const char *sandbox, uint32_t *ret_at)
 	return NULL;
 }
 
-static int try_attach(const struct gate_ask *q, const char *text, const int *fds, size_t n, struct err *e)
+static int try_attach(const struct gate_ask *q, const char *text, const int *fds, size_t n,
+		      struct err *e)
 {
 	char resolvers[GATE_RESOLVERS_MAX * 58];
 	uint32_t at;
@@ -114,8 +117,8 @@ static int try_sockets(const struct gate_ask *q, const int *fds, size_t n, struc
 
 	for (uint32_t i = 0; i < NET_SOCKS; i++)
 		socks[i] = (q->there & 1u << i) != 0 && at < n ? fds[at++] : -1;
-	if (b == NULL || b->sock[NET_TCP4].fd >= 0 || at != n || socks[NET_TCP4] < 0 || socks[NET_DNS4] < 0 ||
-	    socks[NET_DROPS] < 0)
+	if (b == NULL || b->sock[NET_TCP4].fd >= 0 || at != n || socks[NET_TCP4] < 0 ||
+	    socks[NET_DNS4] < 0 || socks[NET_DROPS] < 0)
 		return err_set(e, ERR_INVALID, EPROTO, "the sandbox's sockets did not come");
 	return box_sockets(b, socks, e);
 }

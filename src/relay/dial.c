@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 /*
- * The way out: the name is resolved once, each address is judged, the record is written, and the addresses that were
- * judged good are tried in turn. Who answers for the name may be an enemy of this host.
+ * The way out: the name is resolved once, each address is judged, the record is written, and the
+ * addresses that were judged good are tried in turn. Who answers for the name may be an enemy of
+ * this host.
  */
 
-static int sock_addr(const struct resolve_addr *a, uint16_t port, struct sockaddr_storage *ret, socklen_t *ret_n)
+static int sock_addr(const struct resolve_addr *a, uint16_t port, struct sockaddr_storage *ret,
+		     socklen_t *ret_n)
 {
 	struct sockaddr_in s4 = {.sin_family = AF_INET, .sin_port = htons(port)};
 	struct sockaddr_in6 s6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
@@ -50,7 +52,8 @@ static int dial(const struct resolve_addr *a, uint16_t port)
 {
 	struct sockaddr_storage ss;
 	socklen_t n;
-	int one = 1, fd = socket(sock_addr(a, port, &ss, &n), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int one = 1,
+	    fd = socket(sock_addr(a, port, &ss, &n), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
@@ -65,8 +68,9 @@ static int dial(const struct resolve_addr *a, uint16_t port)
 }
 
 /*
- * An address of this host: the kernel would pick it as the source for itself. Services that trust their own host
- * listen there, whatever range it is from. Connecting a datagram socket sends nothing.
+ * An address of this host: the kernel would pick it as the source for itself. Services that trust
+ * their own host listen there, whatever range it is from. Connecting a datagram socket sends
+ * nothing.
  */
 static bool is_ours(const struct resolve_addr *a)
 {
@@ -153,7 +157,8 @@ void dial_next(struct flow *f)
 	flow_close(f, "unreachable", true);
 }
 
-/* postgres: 'S' means that TLS follows, which the rule's name must be in; anything else, that it does not. */
+/* postgres: 'S' means that TLS follows, which the rule's name must be in; anything else, that it
+ * does not. */
 void flow_answer(struct flow *f)
 {
 	struct pump_side nobody = {.fd = -1};
@@ -188,8 +193,11 @@ void flow_answer(struct flow *f)
 /* Judge what a name stands for, write the record, dial. */
 static void judge_and_dial(struct flow *f, const struct resolve_result *res)
 {
-	struct judge_record r = {
-	    .event = "connect", .allow = true, .reason = f->v.reason, .resolved = res, .dns_ms = f->dns_ms};
+	struct judge_record r = {.event = "connect",
+				 .allow = true,
+				 .reason = f->v.reason,
+				 .resolved = res,
+				 .dns_ms = f->dns_ms};
 	const char *reason = "unresolved";
 
 	f->addr = calloc(MAX(res->n, 1u), sizeof(*f->addr));
@@ -198,7 +206,8 @@ static void judge_and_dial(struct flow *f, const struct resolve_result *res)
 		return;
 	}
 	for (uint32_t i = 0; i < res->n; i++)
-		if (judge_addr(f->b->judge, &f->dest, &f->v, &res->addr[i], is_ours(&res->addr[i]), &reason))
+		if (judge_addr(f->b->judge, &f->dest, &f->v, &res->addr[i], is_ours(&res->addr[i]),
+			       &reason))
 			f->addr[f->addr_n++] = res->addr[i];
 	if (f->addr_n == 0) {
 		flow_deny(f, reason, res);

@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 
 /*
- * What the client says before anything of it goes up, and questions for names over TCP. However slowly and in however
- * many pieces it comes: it is judged when it is whole, at most FIRST_MAX bytes and FIRST_MS long; all that one sandbox
- * has held back is at most BOX_FIRST_MAX.
+ * What the client says before anything of it goes up, and questions for names over TCP. However
+ * slowly and in however many pieces it comes: it is judged when it is whole, at most FIRST_MAX
+ * bytes and FIRST_MS long; all that one sandbox has held back is at most BOX_FIRST_MAX.
  */
 
 static bool grow(struct flow *f)
@@ -29,7 +29,8 @@ static bool grow(struct flow *f)
 	return true;
 }
 
-/* Read what there is. 1 = something came, 0 = nothing yet, -1 = it is over. A silent client costs no memory. */
+/* Read what there is. 1 = something came, 0 = nothing yet, -1 = it is over. A silent client costs
+ * no memory. */
 static int read_first(struct flow *f)
 {
 	static uint8_t start[FIRST_ROOM]; /* of the one thread */
@@ -47,7 +48,8 @@ static int read_first(struct flow *f)
 		} else if (f->first_n == f->first_cap && !grow(f)) {
 			return got; /* full: judged as it is */
 		} else {
-			n = recv(f->client.fd, f->first + f->first_n, f->first_cap - f->first_n, MSG_DONTWAIT);
+			n = recv(f->client.fd, f->first + f->first_n, f->first_cap - f->first_n,
+				 MSG_DONTWAIT);
 		}
 		if (n > 0) {
 			f->first_n += (size_t)n;
@@ -107,8 +109,8 @@ void first_bytes(struct flow *f)
 		refuse(f, "overload");
 		return;
 	}
-	r = judge_first(tls_next ? CHECK_POSTGRES_TLS : f->v.check, &f->v, &f->dest, f->first, f->first_n, &reason,
-			&f->seen);
+	r = judge_first(tls_next ? CHECK_POSTGRES_TLS : f->v.check, &f->v, &f->dest, f->first,
+			f->first_n, &reason, &f->seen);
 	/* no more will come, or no more is taken */
 	if (r == 0 && f->first_n == f->first_cap && f->first_cap < FIRST_MAX)
 		reason = "overload";
@@ -132,7 +134,8 @@ static bool answer(struct flow *f, const struct judge_dns *d, uint8_t *out, size
 		names_record(f->b, d, "tcp");
 	out[0] = (uint8_t)(m >> 8);
 	out[1] = (uint8_t)m;
-	return m > 0 && send(f->client.fd, out, m + 2, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(m + 2);
+	return m > 0 &&
+	       send(f->client.fd, out, m + 2, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(m + 2);
 }
 
 static void next_question(struct flow *f, size_t n)

@@ -9,8 +9,9 @@
 #include <sys/socket.h>
 
 /*
- * A connection while it is there: what its events mean, its bytes, its clocks, and how it ends. The sandbox's share of a
- * turn is counted in bytes: a connection that finds it used up waits in the list of busy ones.
+ * A connection while it is there: what its events mean, its bytes, its clocks, and how it ends. The
+ * sandbox's share of a turn is counted in bytes: a connection that finds it used up waits in the
+ * list of busy ones.
  */
 
 /* ---- busy ones ---- */
@@ -106,7 +107,8 @@ void flow_bury(struct flow *f, bool hard)
 
 void flow_deny(struct flow *f, const char *reason, const struct resolve_result *res)
 {
-	struct judge_record r = {.event = "connect", .reason = reason, .resolved = res, .dns_ms = f->dns_ms};
+	struct judge_record r = {
+	    .event = "connect", .reason = reason, .resolved = res, .dns_ms = f->dns_ms};
 
 	flow_note(f, &r);
 	(void)box_record(f->b, &r); /* a no needs no room */
@@ -149,7 +151,8 @@ static uint64_t room(const struct flow *f, bool up)
 	return MIN(judge_room(f->b->judge, &f->v, up), f->b->turn_left);
 }
 
-static enum pump_result move(struct flow *f, struct pump *p, struct pump_side *from, struct pump_side *to, bool up)
+static enum pump_result move(struct flow *f, struct pump *p, struct pump_side *from,
+			     struct pump_side *to, bool up)
 {
 	uint64_t had = room(f, up), left = had;
 	enum pump_result r = pump_step(p, from, to, &left);
@@ -182,7 +185,8 @@ void flow_relay(struct flow *f)
 		return;
 	}
 	up = move(f, &f->to_up, &f->c, &f->u, true);
-	down = move(f, &f->to_client, &f->u, &f->c, false); /* also what a server said before it closed */
+	down = move(f, &f->to_client, &f->u, &f->c,
+		    false); /* also what a server said before it closed */
 	reason = count(f);
 	if (reason != NULL)
 		flow_close(f, reason, true);
@@ -250,7 +254,8 @@ static void judge_again(struct flow *f)
 	/* what was not looked at when it came cannot be looked at now */
 	if (f->state != F_FIRST && (check != f->v.check || inspect != f->v.inspect))
 		end(f, "policy");
-	else if (f->addr_at > 0 && !judge_addr(j, &f->dest, &f->v, &f->addr[f->addr_at - 1], false, &reason))
+	else if (f->addr_at > 0 &&
+		 !judge_addr(j, &f->dest, &f->v, &f->addr[f->addr_at - 1], false, &reason))
 		end(f, "policy");
 	else if (f->state == F_FIRST && f->v.check == CHECK_NONE)
 		flow_go_up(f);

@@ -7,9 +7,10 @@
 #include <string.h>
 
 /*
- * Answers of the resolver, kept for a moment: the question a program asks for a name, the connection it makes then and
- * those that follow at once go by one resolution. What is kept is only addresses: each is judged at each use.
- * Failures are not kept. Nothing is shared between sandboxes.
+ * Answers of the resolver, kept for a moment: the question a program asks for a name, the
+ * connection it makes then and those that follow at once go by one resolution. What is kept is only
+ * addresses: each is judged at each use. Failures are not kept. Nothing is shared between
+ * sandboxes.
  */
 
 enum { KEEP_MS = 2000, KEEP_MAX = 32 };

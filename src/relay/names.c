@@ -8,10 +8,11 @@
 #include <sys/socket.h>
 
 /*
- * Questions for names. The answer is a made-up address that stands for the name, given only for names the
- * rules allow; no question of the sandbox's goes upstream as it is. A name that the rules spell out is looked
- * up first, so that one that does not exist is said not to: the resolver is asked for what the rules say, so nothing
- * can be told by it. Answers leave with the address the question was sent to as their source, whatever it was.
+ * Questions for names. The answer is a made-up address that stands for the name, given only for
+ * names the rules allow; no question of the sandbox's goes upstream as it is. A name that the rules
+ * spell out is looked up first, so that one that does not exist is said not to: the resolver is
+ * asked for what the rules say, so nothing can be told by it. Answers leave with the address the
+ * question was sent to as their source, whatever it was.
  */
 
 enum { QUESTION_MAX = 1500, ANSWER_MAX = 512 };
@@ -37,7 +38,9 @@ void names_record(struct box *b, const struct judge_dns *d, const char *transpor
 	(void)box_record(b, &r);
 }
 
-static void reply(int fd, const struct sockaddr_in *asker, struct in_pktinfo pi, uint8_t *p, size_t n)
+/* NOLINTNEXTLINE(readability-non-const-parameter): an iovec has no const */
+static void reply(int fd, const struct sockaddr_in *asker, struct in_pktinfo pi, uint8_t *p,
+		  size_t n)
 {
 	struct sockaddr_in to = *asker;
 	struct iovec iov = {.iov_base = p, .iov_len = n};
@@ -81,8 +84,8 @@ static void resolved(void *arg, const struct resolve_result *res)
 }
 
 /* A question that finds no room is not answered: the sandbox asks again. */
-static void wait_for(struct box *b, const char *name, const struct sockaddr_in *from, const struct in_pktinfo *to,
-		     const uint8_t *q, size_t n)
+static void wait_for(struct box *b, const char *name, const struct sockaddr_in *from,
+		     const struct in_pktinfo *to, const uint8_t *q, size_t n)
 {
 	struct question *w = b->questions_n < BOX_QUESTIONS_MAX ? malloc(sizeof(*w) + n) : NULL;
 
@@ -94,7 +97,8 @@ static void wait_for(struct box *b, const char *name, const struct sockaddr_in *
 	lookup(b, name, resolved, w);
 }
 
-static void take(struct box *b, const struct sockaddr_in *from, struct msghdr *asked, const uint8_t *q, size_t n)
+static void take(struct box *b, const struct sockaddr_in *from, struct msghdr *asked,
+		 const uint8_t *q, size_t n)
 {
 	const struct cmsghdr *c = CMSG_FIRSTHDR(asked);
 	struct judge_dns d = {.denied = false};
@@ -102,7 +106,8 @@ static void take(struct box *b, const struct sockaddr_in *from, struct msghdr *a
 	uint8_t out[ANSWER_MAX];
 	size_t m;
 
-	if (c == NULL || c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_PKTINFO || c->cmsg_len < CMSG_LEN(sizeof(to)))
+	if (c == NULL || c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_PKTINFO ||
+	    c->cmsg_len < CMSG_LEN(sizeof(to)))
 		return;
 	memcpy(&to, CMSG_DATA(c), sizeof(to));
 	m = judge_dns(b->judge, q, n, out, sizeof(out), &d);

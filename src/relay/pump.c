@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 /*
- * Both sockets are foreign: one is the sandbox's, the other some server's. Bytes are moved, not read.
+ * Both sockets are foreign: one is the sandbox's, the other some server's. Bytes are moved, not
+ * read.
  *
- * Pipes are few: one that is empty goes to the next direction that needs one. The kernel lets one user have 64 MiB
- * of them (pipe-user-pages-soft, pipe(7)) and makes smaller ones then, which work too; without any, copying goes on.
+ * Pipes are few: one that is empty goes to the next direction that needs one. The kernel lets one
+ * user have 64 MiB of them (pipe-user-pages-soft, pipe(7)) and makes smaller ones then, which work
+ * too; without any, copying goes on.
  */
 
 enum { POOL_MAX = 8, PIPE_ROOM = 512 * 1024 };
@@ -86,7 +88,8 @@ int pump_preload(struct pump *p, const void *data, size_t n)
 static int put_kept(struct pump *p, struct pump_side *to)
 {
 	while (p->kept_n > 0) {
-		ssize_t n = send(to->fd, p->kept + p->kept_off, p->kept_n, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n =
+		    send(to->fd, p->kept + p->kept_off, p->kept_n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -108,7 +111,8 @@ static int put_kept(struct pump *p, struct pump_side *to)
 static int put_pipe(struct pump *p, struct pump_side *to)
 {
 	while (p->in_pipe > 0) {
-		ssize_t n = splice(p->pipe[0], NULL, to->fd, NULL, p->in_pipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		ssize_t n = splice(p->pipe[0], NULL, to->fd, NULL, p->in_pipe,
+				   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -152,13 +156,15 @@ static ssize_t get(struct pump *p, const struct pump_side *from, struct pump_sid
 
 	if (p->total < PUMP_SPLICE_AFTER || (p->pipe[0] < 0 && !borrow_pipe(p)))
 		return copy(p, from, to, want);
-	n = splice(from->fd, NULL, p->pipe[1], NULL, MIN(want, (size_t)PIPE_ROOM), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	n = splice(from->fd, NULL, p->pipe[1], NULL, MIN(want, (size_t)PIPE_ROOM),
+		   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (n > 0)
 		p->in_pipe = (size_t)n;
 	return n < 0 ? -errno : n;
 }
 
-static enum pump_result step(struct pump *p, struct pump_side *from, struct pump_side *to, uint64_t *left)
+static enum pump_result step(struct pump *p, struct pump_side *from, struct pump_side *to,
+			     uint64_t *left)
 {
 	size_t moved = 0;
 
@@ -202,7 +208,8 @@ static enum pump_result step(struct pump *p, struct pump_side *from, struct pump
 	}
 }
 
-enum pump_result pump_step(struct pump *p, struct pump_side *from, struct pump_side *to, uint64_t *left)
+enum pump_result pump_step(struct pump *p, struct pump_side *from, struct pump_side *to,
+			   uint64_t *left)
 {
 	enum pump_result r = step(p, from, to, left);
 
