@@ -158,12 +158,8 @@ def happened(seen):
     return sorted(out + odd)
 
 
-def attempts(w, m, rows, *opts, **kw):
-    """Each row: (title, expression, what it gives, records, what reaches the other side).
-    A record is (event, reason, where), where None = anything; it is a denial unless its reason is "allowed". Records of the
-    lookups of one name count as one, and one of n repeats as n. Nothing else may have been recorded or have happened."""
-    script = "for title, try_it in (\n" + "".join(f"  ({t!r}, lambda: {e}),\n" for t, e, *_ in rows) + "):\n    print(title + '\\t' + str(try_it()), flush=True)\n"
-    r, recs, seen = gate(w, m, script, *opts, **kw)
+def compare(rows, r, recs, seen):
+    """What each row says against what was said, recorded and seen; see attempts()."""
     got = dict(x.split("\t", 1) for x in r.out.decode().splitlines())
     for title, expr, says, *_ in rows:
         ok(got.get(title) == str(says), lambda: f"{title}: {expr}: {got.get(title)!r}, want {says!r}; {recs[-3:]}")
@@ -184,6 +180,15 @@ def attempts(w, m, rows, *opts, **kw):
                 have.remove(one)
     eq(have, [], "records of nothing that was tried")
     eq(happened(seen), sorted(x for row in rows for x in (row[4] if len(row) > 4 else ())), "what reached the other side")
+
+
+def attempts(w, m, rows, *opts, **kw):
+    """Each row: (title, expression, what it gives, records, what reaches the other side).
+    A record is (event, reason, where), where None = anything; it is a denial unless its reason is "allowed". Records of the
+    lookups of one name count as one, and one of n repeats as n. Nothing else may have been recorded or have happened."""
+    script = "for title, try_it in (\n" + "".join(f"  ({t!r}, lambda: {e}),\n" for t, e, *_ in rows) + "):\n    print(title + '\\t' + str(try_it()), flush=True)\n"
+    r, recs, seen = gate(w, m, script, *opts, **kw)
+    compare(rows, r, recs, seen)
     return recs, seen
 
 
