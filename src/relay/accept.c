@@ -1,4 +1,4 @@
-#include "relay/flow_priv.h"
+#include "relay/handover.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -66,6 +66,11 @@ static void begin(struct flow *f, const struct resolve_addr *orig, uint16_t port
 	f->ruled = f->counted && judge_open(j, &f->v, f->b->loop->now_ms, &reason);
 	if (!f->ruled) {
 		flow_deny(f, reason, NULL);
+		return;
+	}
+	if (handover_wants(f)) {
+		if (!handover_take(f))
+			flow_deny(f, "overload", NULL);
 		return;
 	}
 	f->deadline_ms = f->b->loop->now_ms + FIRST_MS;

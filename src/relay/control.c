@@ -2,8 +2,9 @@
 
 #include "base/num.h"
 #include "relay/jail.h"
-#include "relay/priv.h"
+#include "relay/handover.h"
 #include "wire/gate.h"
+#include "wire/inspect.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -253,7 +254,8 @@ int relay_main(int ctl_fd)
 	if (r < 0)
 		(void)snprintf(server.refusal, sizeof(server.refusal), "%s: %s", why, strerror(-r));
 	server.ctl = (struct source){.ready = ctl_ready, .fd = ctl_fd};
-	if (loop_open(&server.loop) < 0 || loop_watch(&server.loop, &server.ctl) < 0)
+	if (loop_open(&server.loop) < 0 || loop_watch(&server.loop, &server.ctl) < 0 ||
+	    handover_open(&server.loop, INSPECT_PEER_FD) < 0)
 		return 1;
 	while (!server.loop.stop) {
 		loop_turn(&server.loop, wait);

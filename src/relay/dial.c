@@ -1,4 +1,4 @@
-#include "relay/flow_priv.h"
+#include "relay/handover.h"
 
 #include "base/num.h"
 
@@ -107,6 +107,11 @@ static void dialled(struct flow *f)
 	if (getsockname(f->up.fd, (struct sockaddr *)&own, &m) == 0)
 		addr_of(&own, &f->out);
 	f->connect_ms = f->b->loop->now_ms - f->dialled_ms;
+	if (f->away != 0) {
+		if (!handover_up(f))
+			flow_close(f, "overload", true);
+		return;
+	}
 	if (!f->seen.tls_next) {
 		flow_start_relay(f);
 		return;
@@ -154,7 +159,10 @@ void dial_next(struct flow *f)
 		f->deadline_ms = f->dialled_ms + f->v.limits.connect_timeout_ms;
 		return;
 	}
-	flow_close(f, "unreachable", true);
+	if (f->away != 0)
+		handover_no_up(f, "unreachable");
+	else
+		flow_close(f, "unreachable", true);
 }
 
 /* postgres: 'S' means that TLS follows, which the rule's name must be in; anything else, that it
@@ -241,6 +249,8 @@ static void resolved(void *arg, const struct resolve_result *res)
 		loop_free_later(f->b->loop, f);
 		return;
 	}
+	if (f->state != F_RESOLVE)
+		return; /* it took too long, and was refused */
 	f->dns_ms = f->b->loop->now_ms - f->asked_ms;
 	judge_and_dial(f, res);
 }

@@ -1,4 +1,4 @@
-#include "relay/flow_priv.h"
+#include "relay/handover.h"
 
 #include "base/num.h"
 
@@ -78,6 +78,8 @@ void flow_bury(struct flow *f, bool hard)
 	if (f->state == F_DEAD)
 		return;
 	b->streams -= f->state == F_DNS ? 1 : 0;
+	if (f->away != 0)
+		handover_forget(f);
 	f->state = F_DEAD;
 	if (hard) {
 		reset(&f->client);
@@ -112,7 +114,10 @@ void flow_deny(struct flow *f, const char *reason, const struct resolve_result *
 
 	flow_note(f, &r);
 	(void)box_record(f->b, &r); /* a no needs no room */
-	flow_bury(f, true);
+	if (f->away != 0 && (f->state == F_RESOLVE || f->state == F_DIAL))
+		handover_no_up(f, reason);
+	else
+		flow_bury(f, true);
 }
 
 void flow_close(struct flow *f, const char *why, bool hard)
@@ -175,6 +180,14 @@ static const char *count(struct flow *f)
 	return judge_moved(f->b->judge, &f->v, up, down, &reason) ? NULL : reason;
 }
 
+void flow_moved(struct flow *f)
+{
+	const char *reason = count(f);
+
+	if (reason != NULL)
+		end(f, reason);
+}
+
 void flow_relay(struct flow *f)
 {
 	enum pump_result up, down;
@@ -230,6 +243,7 @@ void client_ready(struct source *s, uint32_t events)
 		if ((events & EPOLLERR) != 0) /* reset: nobody waits any more */
 			end(f, "client_gone");
 		break;
+	case F_AWAY:
 	case F_DEAD:
 		break;
 	}
@@ -303,11 +317,12 @@ static void check_time(struct flow *f)
 			dial_next(f);
 		}
 		break;
+	case F_AWAY:
 	case F_RELAY:
 		if (l->idle_s != 0 && now - f->moved_ms >= (uint64_t)l->idle_s * 1000)
-			flow_close(f, "idle", true);
+			end(f, "idle");
 		else if (l->max_conn_s != 0 && now - f->begun_ms >= (uint64_t)l->max_conn_s * 1000)
-			flow_close(f, "max_conn_s", true);
+			end(f, "max_conn_s");
 		break;
 	case F_DEAD:
 		break;

@@ -5,6 +5,7 @@
  *   accept.c  accept -> where to? -> decide -> limits
  *   first.c   [the client's first bytes]
  *   dial.c    [resolve] -> judge addresses -> record -> dial -> [postgres: does the server agree to TLS?]
+ *   handover.c  [what HTTP rules are about goes to a process of its own, which asks for the dial]
  *   flow.c    relay, new rules, clocks, the end
  *
  * A no at any point is one record and a reset. The record is written before the dial, and without room for it
@@ -21,6 +22,7 @@ enum flow_state {
 	F_ANSWER,  /* postgres: waits for the server's one byte */
 	F_FIRST_TLS, /* postgres: waits for the ClientHello that follows */
 	F_RELAY,
+	F_AWAY,    /* the process that reads HTTP has the client, see handover.h */
 	F_DEAD,
 };
 enum { FIRST_MAX = 64 * 1024, FIRST_MS = 10000, FIRST_ROOM = 2048, DNS_MS = 30000 };
@@ -34,6 +36,9 @@ struct flow {
 	bool counted, ruled;  /* judge_open: of the sandbox, of the rule */
 	bool resolving;       /* its answer will come, whatever else happens */
 	bool streaming;       /* dns_stream is at work */
+	uint64_t away;        /* number of one that was handed over; 0 = it was not */
+	struct flow *away_next;
+	bool away_closed;     /* there it has ended already */
 	bool recorded;        /* a permission was recorded, so an end is */
 	struct judge_dest dest;
 	struct judge_verdict v;
@@ -63,6 +68,7 @@ void flow_answer(struct flow *f);
 /* ---- flow.c ---- */
 void client_ready(struct source *s, uint32_t events);
 void flow_relay(struct flow *f);
+void flow_moved(struct flow *f); /* count what moved; may end it */
 void flow_start_relay(struct flow *f); /* both ends are connected */
 void flow_note(struct flow *f, struct judge_record *r);
 void flow_deny(struct flow *f, const char *reason, const struct resolve_result *res);

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "spawn/program.h"
 #include "wire/gate.h"
+#include "wire/inspect.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,7 +28,8 @@ enum { ANSWER_MS = 10000, RECORDS_ROOM = 1 << 20 };
 
 void gate_init(struct gate *g) { *g = (struct gate){.pid = -1, .ctl_fd = -1, .rec_fd = -1}; }
 
-static int spawn_it(int prog_fd, int ctl_far, pid_t *ret)
+/* peer: -1 = none */
+static int spawn_it(int prog_fd, int ctl_far, int peer, pid_t *ret)
 {
 	char path[32], name[] = "brig-gate", *argv[] = {name, NULL}, *envp[] = {NULL};
 	posix_spawn_file_actions_t fa;
@@ -54,6 +56,8 @@ static int spawn_it(int prog_fd, int ctl_far, pid_t *ret)
 		r = posix_spawn_file_actions_addopen(&fa, fd, "/dev/null", O_RDWR, 0);
 	if (r == 0)
 		r = posix_spawn_file_actions_adddup2(&fa, ctl_far, GATE_CTL_FD);
+	if (r == 0 && peer >= 0)
+		r = posix_spawn_file_actions_adddup2(&fa, peer, INSPECT_PEER_FD);
 	if (r == 0)
 		r = posix_spawn(ret, path, &fa, &at, argv, envp);
 	(void)posix_spawnattr_destroy(&at);
@@ -123,9 +127,10 @@ static int send_rules(struct gate *g, const char *tier, const char *rules, size_
 	return ask(g, &q, rules, &far_fd, 1);
 }
 
-int gate_start(struct gate *g, const char *sandbox, const char *tier, const char *rules, size_t n, struct err *e)
+int gate_start(struct gate *g, const char *sandbox, const char *tier, const char *rules, size_t n, int peer_fd,
+	       struct err *e)
 {
-	_cleanup_close_ int prog_fd = -1, far_fd = -1, high_fd = -1;
+	_cleanup_close_ int prog_fd = -1, far_fd = -1, high_fd = -1, high_peer = -1;
 	int ctl[2], r, room = GATE_TEXT_MAX * 2;
 	char path[512];
 	bool ours;
@@ -144,8 +149,11 @@ int gate_start(struct gate *g, const char *sandbox, const char *tier, const char
 	r = send_rules(g, tier, rules, n);
 	/* dup2 to the same number would leave it closed by execve */
 	high_fd = r < 0 ? -1 : fcntl(far_fd, F_DUPFD_CLOEXEC, 16);
+	if (r == 0 && high_fd >= 0 && peer_fd >= 0)
+		high_peer = fcntl(peer_fd, F_DUPFD_CLOEXEC, 16);
 	if (r == 0)
-		r = high_fd < 0 ? -errno : spawn_it(prog_fd, high_fd, &g->pid);
+		r = high_fd < 0 || (peer_fd >= 0 && high_peer < 0) ? -errno
+								   : spawn_it(prog_fd, high_fd, high_peer, &g->pid);
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "starting brig-gate: %s", strerror(-r));
 	return 0;

@@ -265,7 +265,8 @@ int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 	need.init_path = init_path;
 	need.net = net;
 	if (net != NULL)
-		rc = gate_start(&r->gate, spec->id, spec->tier, spec->egress, strlen(spec->egress), e);
+		rc = gate_start(&r->gate, spec->id, spec->tier, spec->egress, strlen(spec->egress),
+				-1, e);
 	if (rc == 0)
 		rc = start_with(r, &need, e);
 	if (rc == 0 && net != NULL)
