@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "cli/help.h"
+#include "cli/image_box.h"
 #include "cli/say.h"
 
 #include <errno.h>
@@ -111,6 +112,33 @@ int image_say_taken(const struct image_new *n, const char *digest, const char *n
 			say("%" PRIu64 " device nodes and fifos were left out", st->left_out);
 	}
 	return fflush(stdout) == 0 ? 0 : EXIT_FAULT;
+}
+
+static int keep_erofs(const char *digest, struct image_box *b, struct err *e)
+{
+	struct image_found f = {.lock_fd = -1};
+	char ref[IMAGE_DIGEST_LEN + 8];
+	struct image_erofs file;
+	int r;
+
+	(void)snprintf(ref, sizeof(ref), "sha256:%s", digest);
+	r = image_resolve(ref, &f, e);
+	if (r == 0)
+		r = image_erofs_need(&f, b, false, &file, e);
+	image_found_done(&f);
+	return r;
+}
+
+int image_keep(struct image_new *n, const struct image_meta *m, const struct image_keep *k, struct err *e)
+{
+	char digest[IMAGE_DIGEST_LEN + 1];
+	int r = image_commit(n, m, k->name, digest, e);
+
+	if (r == 0 && k->erofs != NULL)
+		r = keep_erofs(digest, k->erofs, e);
+	if (r == 0 && image_say_taken(n, digest, k->name, k->json) != 0)
+		r = err_set(e, ERR_INTERNAL, EIO, "standard output cannot be written");
+	return r;
 }
 
 const struct command_impl command_image = {

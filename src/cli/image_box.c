@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 enum end_code { END_OK, END_TOOL, END_FAULT, END_TIMEOUT, END_MEMORY };
-enum { HOUR_MS = 3600 * 1000, ENTRIES_MAX = 4000000, PIDS = 4096, SLACK = 512 << 20 };
+enum { HOUR_MS = 3600 * 1000, ENTRIES_MAX = 4000000, PIDS = 4096, SLACK = 512 << 20, IMAGE_ENTRIES_LIMIT = 100000000 };
 
 int image_box_limit(struct image_box_limits *l, const char *option, const char *value, struct err *e)
 {
@@ -36,9 +36,17 @@ int image_box_limit(struct image_box_limits *l, const char *option, const char *
 
 	if (strcmp(option, "timeout") == 0)
 		r = units_duration(value, &l->timeout_ms, e);
+	else if (strcmp(option, "memory") == 0)
+		r = units_size(value, &l->memory, e);
+	else if (strcmp(option, "disk") == 0)
+		r = units_size(value, &l->disk, e);
+	else if (strcmp(option, "max-size") == 0)
+		r = units_size(value, &l->image.bytes, e);
+	else if (strcmp(option, "max-entries") == 0)
+		r = units_count(value, IMAGE_ENTRIES_LIMIT, &l->image.entries, e);
 	else
-		r = units_size(value, strcmp(option, "disk") == 0 ? &l->disk : &l->memory, e);
-	return r < 0 ? err_wrap(e, r, "--%s %s", option, quote(value, q)) : 0;
+		return 0;
+	return r < 0 ? err_wrap(e, r, "--%s %s", option, quote(value, q)) : 1;
 }
 
 int image_box_need(const char *tools, struct err *e)
@@ -87,9 +95,12 @@ static int fill_spec(const struct image_box *b, struct spec *s, struct err *e)
 	}
 	if (b->see != NULL && (s->see = strdup(b->see)) == NULL)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	if (b->see != NULL && image_box_owners())
+		s->require |= REQ_NEED_IDMAP; /* else every file would seem to be nobody's */
 	for (uint32_t i = 0; b->hosts != NULL && i < b->hosts->n; i++)
 		if (strv_add(&s->hosts, b->hosts->v[i]) < 0)
 			return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	s->egress_local = b->egress_local;
 	if (b->egress != NULL)
 		s->egress = strdup(b->egress);
 	if (s->tier == NULL || s->image == NULL || s->workdir == NULL || (b->egress != NULL && s->egress == NULL) ||
@@ -240,8 +251,7 @@ int image_box_end(struct image_box *b, char **notes, size_t *n, struct err *e)
 	}
 }
 
-int image_box_take(struct image_box *b, const struct image_limits *lim, struct image_new **ret, char **notes,
-		   size_t *n, struct err *e)
+int image_box_take(struct image_box *b, struct image_new **ret, char **notes, size_t *n, struct err *e)
 {
 	struct err tool = ERR_INIT;
 	bool show = b->progress;
@@ -249,7 +259,7 @@ int image_box_take(struct image_box *b, const struct image_limits *lim, struct i
 
 	if (r < 0)
 		return r;
-	r = image_take_in(b->out_fd, lim, image_show_progress, &show, ret, e);
+	r = image_take_in(b->out_fd, &b->lim.image, image_show_progress, &show, ret, e);
 	end = image_box_end(b, notes, n, &tool);
 	if (show)
 		say_status(NULL, false);

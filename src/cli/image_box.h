@@ -20,6 +20,7 @@ enum { IMAGE_BOX_NOTES_MAX = 4 * 1024 * 1024, IMAGE_BOX_COPIES = 3, IMAGE_BOX_AR
 struct image_box_limits {
 	uint64_t memory, disk; /* bytes; 0 = three quarters and half of the machine's memory */
 	uint64_t timeout_ms;   /* 0 = one hour */
+	struct image_limits image; /* of what comes out */
 };
 
 struct image_box {
@@ -31,6 +32,7 @@ struct image_box {
 	} copy[IMAGE_BOX_COPIES];          /* ended by from == NULL */
 	const char *see;                  /* a host folder to be read at /mnt; NULL = none */
 	const struct strv *hosts;         /* more lines of /etc/hosts; NULL = none */
+	bool egress_local;                /* they hold a `local` rule */
 	const char *egress;               /* rules of what may be reached (gate/judge.h); NULL = nothing */
 	struct image_box_limits lim;
 	bool progress;                    /* a person looks */
@@ -43,7 +45,8 @@ struct image_box {
 	int notes_fd;
 };
 
-/* Readers of --memory, --disk and --timeout: 0, or an error that names the option. */
+/* Readers of --memory, --disk, --timeout, --max-size and --max-entries: 1, or an error that names the option. 0 = it is
+ * another option. */
 int must_check image_box_limit(struct image_box_limits *l, const char *option, const char *value, struct err *e);
 /* ERR_NOT_FOUND with the Debian package's name unless all of "PROGRAM:PACKAGE ..." are there. */
 int must_check image_box_need(const char *tools, struct err *e);
@@ -60,8 +63,7 @@ int must_check image_box_end(struct image_box *b, char **notes, size_t *n, struc
  * All of it for a script that makes an image: start, take its tar stream in (image/image.h), wait for its end. Of two
  * errors the one that came first: what ended the tools also cuts the stream short. *notes as of image_box_end.
  */
-int must_check image_box_take(struct image_box *b, const struct image_limits *lim, struct image_new **ret, char **notes,
-			      size_t *n, struct err *e);
+int must_check image_box_take(struct image_box *b, struct image_new **ret, char **notes, size_t *n, struct err *e);
 /*
  * The EROFS file of an image: the one that is there, else (or `again`) made now by mkfs.erofs in the box b, whose limits and
  * progress are set.

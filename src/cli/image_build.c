@@ -148,7 +148,7 @@ static int make(const char *word, const struct recipe *rec, const char *name, st
 	b->progress = show;
 	if (show)
 		say_status("installing packages", false);
-	r = image_box_take(b, &(const struct image_limits){.bytes = 0}, &n, &notes, &len, e);
+	r = image_box_take(b, &n, &notes, &len, e);
 	if (r == 0)
 		r = add_packages(notes, &m.packages, e);
 	if (r == 0)

@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "cli/cmd_image.h"
+#include "cli/image_local.h"
 #include "cli/image_oci.h"
 #include "cli/say.h"
 #include "gate/judge.h"
@@ -10,10 +11,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OPT_WANT_JSON
 #define OPT_WANT_NAME
 #define OPT_WANT_BOX
+#define OPT_WANT_LIMITS
 #define OPT_WANT_PULL
 #include "cli/options_common.h"
 
@@ -32,9 +35,12 @@ static const struct {
 
 struct pull {
 	char host[264];      /* with its port, where one was given */
-	char from[512];      /* docker://... */
+	char source[512];    /* docker://..., as a person means it */
+	char from[512];      /* the same as the tools in the sandbox are to name it */
+	char repository[512]; /* and that without tag and digest */
 	char rules[RULES_MAX];
 	size_t rules_n;
+	struct image_local local; /* --local */
 };
 
 static int add_rule(struct pull *p, const char *host, struct err *e)
@@ -51,8 +57,8 @@ static int add_rule(struct pull *p, const char *host, struct err *e)
 	return 0;
 }
 
-/* The first word is a host, as container tools tell: it has a point or a port. */
-static int read_reference(const char *text, struct pull *p, struct err *e)
+/* The first word is a host, as container tools tell: it has a point or a port; with --local it may be any. */
+static int read_reference(const char *text, bool local, struct pull *p, struct err *e)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./:@_-[]";
 	const char *s = strncmp(text, "docker://", 9) == 0 ? text + 9 : text, *slash = strchr(s, '/');
@@ -62,12 +68,39 @@ static int read_reference(const char *text, struct pull *p, struct err *e)
 	if (strlen(s) > REFERENCE_MAX || s[strspn(s, allowed)] != '\0' || slash == NULL || slash[1] == '\0')
 		return err_set(e, ERR_INVALID, EINVAL, "%s: HOST[:PORT]/NAME[:TAG|@sha256:DIGEST] is needed", quote(text, q));
 	n = (size_t)(slash - s);
-	if (n >= sizeof(p->host) || memchr(s, '@', n) != NULL || (memchr(s, '.', n) == NULL && memchr(s, ':', n) == NULL))
+	if (n == 0 || n >= sizeof(p->host) || memchr(s, '@', n) != NULL ||
+	    (!local && memchr(s, '.', n) == NULL && memchr(s, ':', n) == NULL))
 		return err_set(e, ERR_INVALID, EINVAL, "%s: the registry's host comes first: docker.io/library/debian",
 			       quote(text, q));
 	memcpy(p->host, s, n);
 	p->host[n] = '\0';
-	(void)snprintf(p->from, sizeof(p->from), "docker://%s", s);
+	(void)snprintf(p->source, sizeof(p->source), "docker://%s", s);
+	return 0;
+}
+
+/* Which names the tools are to use, and what they may reach. */
+static int plan(struct pull *p, bool local, struct err *e)
+{
+	const char *name = strchr(p->source + 9, '/') + 1, *host = p->host;
+	size_t n;
+	int r = 0;
+
+	if (local) {
+		r = image_local_find(p->host, &p->local, e);
+		if (r < 0)
+			return r;
+		host = p->local.host;
+	}
+	n = strcspn(name, "@");
+	(void)snprintf(p->from, sizeof(p->from), "docker://%s/%.*s%s", host, (int)(name[n] == '@' ? strcspn(name, ":@") : n),
+		       name, name + n);
+	(void)snprintf(p->repository, sizeof(p->repository), "docker://%s/%.*s", host, (int)strcspn(name, ":@"), name);
+	if (!local && host[0] != '[' && memchr(host, '.', strcspn(host, ":")) == NULL)
+		return err_set(e, ERR_INVALID, EINVAL, "its registry is on this machine or in a private network: add --local");
+	if (local) {
+		p->rules_n = (size_t)snprintf(p->rules, RULES_MAX, "%s", p->local.rule);
+		return 0;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (strcmp(known[i].host, p->host) == 0) {
 			p->rules_n = (size_t)snprintf(p->rules, RULES_MAX, "%s", known[i].also);
@@ -85,53 +118,92 @@ static int check_rules(const struct pull *p, struct err *e)
 	return r;
 }
 
+static int pull(const char *text, struct pull *p, struct image_box *b, struct image_oci *o, bool local,
+		const struct strv *allow, struct err *e)
+{
+	char base[IMAGE_NAME_MAX + 1], tag[IMAGE_NAME_MAX + 1];
+	int r = o->keep->name == NULL ? 0 : image_parse_name(o->keep->name, base, tag, e);
+
+	if (r == 0)
+		r = plan(p, local, e);
+	for (uint32_t i = 0; r == 0 && i < allow->n; i++)
+		r = add_rule(p, allow->v[i], e);
+	if (r == 0)
+		r = check_rules(p, e);
+	if (r < 0)
+		return err_wrap(e, r, "%s", text);
+	o->source = p->source;
+	o->from = p->from;
+	o->repository = p->repository;
+	b->egress = p->rules;
+	b->egress_local = local;
+	b->hosts = &p->local.hosts;
+	return image_oci_take(b, o, e);
+}
+
+static void copy_in(struct image_box *b, const char *from, const char *inside)
+{
+	size_t i = b->copy[0].from == NULL ? 0 : 1;
+
+	b->copy[i].from = from;
+	b->copy[i].inside = inside;
+}
+
 static int pull_run(int argc, char **argv)
 {
 	struct opt_parser p = opt_parser(opts, ARRAY_LEN(opts), argv);
-	static struct pull pull;
-	const struct image_limits in = {.bytes = 0};
-	struct image_oci oci = {.lim = &in, .tls_verify = "true", .auth_inside = ""};
-	struct image_box b = {.script = NULL};
-	char base[IMAGE_NAME_MAX + 1], tag[IMAGE_NAME_MAX + 1];
-	const char *value = NULL;
+	static struct pull what;
+	struct image_keep k = {.name = NULL};
+	struct image_oci oci = {.tls_verify = "true", .auth_inside = "", .certs_inside = "", .tool = "", .keep = &k};
+	struct image_box b = {.script = NULL, .progress = isatty(STDERR_FILENO) == 1}, erofs = b;
+	const char *value = NULL, *auth = NULL, *ca = NULL;
 	const struct opt *o = NULL;
 	struct strv allow = {.v = NULL};
 	struct err e = ERR_INIT;
+	bool local = false;
 	int r;
 
 	while ((r = opt_next(&p, &o, &value, &e)) > 0) {
-		oci.json = oci.json || o->id == O_JSON;
-		oci.quiet = oci.quiet || o->id == O_QUIET;
+		k.json = k.json || o->id == O_JSON;
+		b.progress = b.progress && o->id != O_QUIET;
+		local = local || o->id == O_LOCAL;
 		if (o->id == O_INSECURE)
 			oci.tls_verify = "false";
+		if (o->id == O_EROFS)
+			k.erofs = &erofs;
 		if (o->id == O_NAME)
-			oci.name = value;
-		if (o->id == O_AUTHFILE) {
-			b.copy[0].from = value;
-			b.copy[0].inside = oci.auth_inside = "/tmp/auth.json";
-		}
-		if (o->id == O_ALLOW && strv_add(&allow, value) < 0 && (r = err_set(&e, ERR_INTERNAL, ENOMEM, "out of memory")) < 0)
-			break;
-		if ((o->id == O_MEMORY || o->id == O_DISK || o->id == O_TIMEOUT) &&
-		    (r = image_box_limit(&b.lim, o->name, value, &e)) < 0)
+			k.name = value;
+		if (o->id == O_AUTHFILE)
+			auth = value;
+		if (o->id == O_CA)
+			ca = value;
+		if (o->id == O_ALLOW && strv_add(&allow, value) < 0)
+			r = err_set(&e, ERR_INTERNAL, ENOMEM, "out of memory");
+		else
+			r = image_box_limit(&b.lim, o->name, value, &e);
+		if (r < 0)
 			break;
 	}
+	if (auth != NULL)
+		copy_in(&b, auth, oci.auth_inside = "/tmp/auth.json");
+	if (ca != NULL) {
+		oci.certs_inside = "/tmp/certs";
+		copy_in(&b, ca, "/tmp/certs/ca.crt");
+	}
+	erofs.lim = b.lim;
+	erofs.progress = b.progress;
 	if (r == 0 && argc - p.at != 1)
 		r = err_set(&e, ERR_INVALID, EINVAL, "one image of a registry is needed");
 	if (r == 0)
-		r = read_reference(argv[p.at], &pull, &e);
-	for (uint32_t i = 0; r == 0 && i < allow.n; i++)
-		r = add_rule(&pull, allow.v[i], &e);
-	strv_done(&allow);
-	if (r == 0)
-		r = check_rules(&pull, &e);
-	if (r == 0 && oci.name != NULL)
-		r = image_parse_name(oci.name, base, tag, &e);
-	if (r < 0)
+		r = read_reference(argv[p.at], local, &what, &e);
+	if (r < 0) {
+		strv_done(&allow);
 		return image_usage("pull", &e);
-	oci.from = oci.source = pull.from;
-	b.egress = pull.rules;
-	return image_oci_take(&b, &oci, &e) < 0 ? say_err(&e) : 0;
+	}
+	r = pull(argv[p.at], &what, &b, &oci, local, &allow, &e);
+	strv_done(&allow);
+	image_local_done(&what.local);
+	return r < 0 ? say_err(&e) : 0;
 }
 
 const struct command_impl image_command_pull = {
@@ -139,7 +211,7 @@ const struct command_impl image_command_pull = {
     .opts = opts,
     .nopts = ARRAY_LEN(opts),
     .notes = "The tools can reach the registry and the hosts of --allow, nothing else. With @sha256:DIGEST\n"
-	     "the image is exactly that one. Loopback addresses are never reached.\n"
+	     "the image is exactly that one. Without --local no loopback or private address is reached.\n"
 	     "  brig image pull --name debian docker.io/library/debian:12\n",
     .words = "",
 };

@@ -46,6 +46,7 @@ struct spec {
 	uint32_t require; /* REQ_NEED_* */
 	char *see;       /* a host folder shown read-only at /mnt, of image "host" only; NULL = none */
 	struct strv hosts; /* more lines of its /etc/hosts, of image "host" only */
+	bool egress_local; /* its rules may lead to one address each that nothing else opens: brig's own tools only */
 	char *egress;    /* rules of what may leave, a line each (gate/judge.h); NULL = nothing, and no gate */
 };
 

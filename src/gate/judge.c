@@ -176,12 +176,28 @@ bool judge_addr(const struct judge *j, const struct judge_dest *d, const struct 
 
 	index_each_net(j, a, choose, &deny);
 	*reason = ours && c != FLOOR_NEVER ? "addr_host" : "addr_floor";
+	if (r->local)
+		return deny.denied == NULL && r->local_to.v6 == a->v6 && memcmp(r->local_to.a, a->a, a->v6 ? 16 : 4) == 0;
 	if (ours || deny.denied != NULL || net_has(&j->dns.pool4, a) || net_has(&j->dns.pool6, a))
 		return false;
 	for (uint32_t i = 0; c == FLOOR_NAMED && i < r->nets_n; i++)
 		if (net_has(&r->nets[i], a) && names_closed(&r->nets[i]))
 			return true;
 	return c == FLOOR_OPEN;
+}
+
+void judge_local(const struct judge *j, const struct judge_verdict *v, struct resolve_addr *a)
+{
+	if (j->rules[v->rule_nr].local)
+		*a = j->rules[v->rule_nr].local_to;
+}
+
+bool judge_has_local(const struct judge *j)
+{
+	for (uint32_t i = 0; i < j->rules_n; i++)
+		if (j->rules[i].local)
+			return true;
+	return false;
 }
 
 /* ---- taking over ---- */

@@ -102,6 +102,10 @@ void judge_decide(const struct judge *j, const struct judge_dest *d, struct judg
  */
 bool judge_addr(const struct judge *j, const struct judge_dest *d, const struct judge_verdict *v,
 		const struct resolve_addr *a, bool ours, const char **reason);
+/* A rule may dial another address than was asked for: *a becomes that one. */
+void judge_local(const struct judge *j, const struct judge_verdict *v, struct resolve_addr *a);
+/* Is there such a rule? */
+bool judge_has_local(const struct judge *j);
 /* First bytes of the client against what the rule says they are (c: v->check, or POSTGRES_TLS later): 0 = more is needed,
  * 1 = good, -1 = not, with *reason. */
 int judge_first(enum judge_check c, const struct judge_verdict *v, const struct judge_dest *d, const uint8_t *p,

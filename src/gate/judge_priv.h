@@ -35,6 +35,7 @@ struct rule_use {
 
 struct rule {
 	bool deny, audit, inspect, ech_allow;
+	bool local; /* what goes to nets[0], one address, is dialled to local_to: the floor does not count */
 	enum rule_kind kind;
 	enum judge_check check;
 	uint32_t ports_n, nets_n;
@@ -43,6 +44,7 @@ struct rule {
 	uint32_t next;                 /* of the index: nr + 1 of the next with its slot, 0 = none */
 	uint16_t first[RULE_PORTS_MAX], last[RULE_PORTS_MAX];
 	struct net_of nets[RULE_NETS_MAX]; /* of a CIDR rule: [0] is the rule; else: exceptions from the floor */
+	struct resolve_addr local_to;
 	uint32_t name_n;
 	char name[JUDGE_NAME_MAX + 1]; /* of a wildcard: without the stars and their dot; "" = every name */
 	char id[JUDGE_ID_MAX + 1];

@@ -17,6 +17,8 @@
  *   allow HOST:PORTS...          a name, see judge_rule.c
  *   single HOST:PORTS...         a name that may have one label only
  *   range NET:PORTS...           addresses
+ *   local ADDR:PORT@REAL         one address that stands for another, which may be below the floor: brig's own tools
+ *                                reach a registry of this machine by it; no caller can write it (spawn/runner.c)
  *   deny HOST-OR-NET:PORTS...
  *   +KEY VALUE                   of the rule before, see judge_option.c
  */
@@ -101,6 +103,30 @@ static int grow(struct judge *j, struct err *e)
 	return 0;
 }
 
+static bool whole(const struct net_of *n) { return n->bits == (n->net.v6 ? 128u : 32u); }
+
+static int take_local(struct judge *j, const char *s, size_t n, struct err *e)
+{
+	const char *at = memchr(s, '@', n);
+	struct net_of to = {.bits = 0};
+	struct rule *rule;
+	int r = grow(j, e);
+
+	if (r < 0)
+		return r;
+	rule = &j->rules[j->rules_n];
+	r = rule_parse(s, at != NULL ? (size_t)(at - s) : n, 2, rule, e);
+	if (r < 0)
+		return r;
+	if (at == NULL || net_parse(at + 1, (size_t)(s + n - at - 1), &to) < 0 || !whole(&to) || rule->kind != RULE_CIDR ||
+	    !whole(&rule->nets[0]) || rule->ports_n != 1 || rule->first[0] != rule->last[0])
+		return bad(s, n, "one ADDRESS:PORT@ADDRESS is needed", e);
+	rule->local = true;
+	rule->local_to = to.net;
+	(void)snprintf(rule->id, sizeof(rule->id), "%u", ++j->rules_n);
+	return 0;
+}
+
 static int take_rule(struct judge *j, const char *verb, const char *s, size_t n, struct err *e)
 {
 	bool single = strcmp(verb, "single") == 0, deny = strcmp(verb, "deny") == 0, range = strcmp(verb, "range") == 0;
@@ -133,6 +159,8 @@ static int take_line(struct judge *j, const char *s, size_t n, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
 		if ((p = after(s, n, verbs[i], &k)) != NULL)
 			return take_rule(j, verbs[i], p, k, e);
+	if ((p = after(s, n, "local", &k)) != NULL)
+		return take_local(j, p, k, e);
 	if (*s == '+')
 		return j->rules_n > 0 ? rule_option(&j->rules[j->rules_n - 1], s + 1, n - 1, e)
 				      : bad(s, n, "continues no rule", e);

@@ -260,6 +260,7 @@ void flow_go_up(struct flow *f)
 	struct resolve_result one = {.n = 1, .addr = {f->dest.orig}};
 
 	if (!f->dest.named) {
+		judge_local(f->b->judge, &f->v, &one.addr[0]);
 		judge_and_dial(f, &one);
 		return;
 	}

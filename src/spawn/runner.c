@@ -208,7 +208,10 @@ static int plan_net(const struct spec *spec, struct net_plan **ret, struct err *
 	if (rc < 0)
 		return rc;
 	n = judge_ranges(j, ranges, NET_RANGES_MAX);
+	rc = judge_has_local(j) && !spec->egress_local ? -EPERM : 0;
 	judge_free(j);
+	if (rc < 0)
+		return err_set(e, ERR_INVALID, EPERM, "egress: not a rule: local");
 	if (n > NET_RANGES_MAX || net_plan_gate(p, ranges, n, NULL) < 0)
 		return err_set(e, ERR_LIMITED, E2BIG, "egress: more than %d address ranges",
 			       NET_RANGES_MAX - 1);
