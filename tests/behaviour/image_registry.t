@@ -67,7 +67,7 @@ def registry(m):
         done(m.run("--image", "pulled", "--", "/bin/sh", "-c", "exit 0"))
         ok(top in json.dumps(json.loads(done(m.brig("image", "show", "--json", "pulled")).out)), "the manifest's digest")
         done(pull(m, "--name", "pinned", f"docker://{A}:5000/x@{top}"))
-        refusal(pull(m, f"{A}:5000/x@{other}"), "initializing source")
+        refusal(pull(m, f"{A}:5000/x@{other}"), "manifest unknown")
         refusal(m.brig("image", "pull", f"{A}:5000/x:t"), "HTTP")
         W.take()
         refusal(pull(m, f"{A}:5001/x:t"), "refused by the gate")
