@@ -11,6 +11,8 @@ MODS_brig := base sys wire parse core net gate tier session receipt image spawn 
 MODS_brig-init := base sys wire parse guest
 MODS_brig-gate := base sys net gate relay
 LIBS_brig-gate := -lcares
+MODS_brig-inspect := base sys wire parse net gate inspect
+LIBS_brig-inspect := -lssl -lcrypto
 LIBS_brig := -lcyaml -lyaml -ljansson -lsodium
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef \
@@ -88,7 +90,7 @@ objs    = $(patsubst %.c,$(O)/%.o,$(foreach m,$(1),$(shell find src/$(m) -name '
 Q := $(if $(VERBOSE),,@)
 say = @$(if $(VERBOSE),:,printf '  %-5s %s\n' $(1) $(2))
 
-all: $(OUT)/brig $(OUT)/brig-init $(OUT)/brig-gate
+all: $(OUT)/brig $(OUT)/brig-init $(OUT)/brig-gate $(OUT)/brig-inspect
 include $(sort $(wildcard mk/*.mk))
 
 build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '*.[ch]')
@@ -134,6 +136,12 @@ $(OUT)/brig-gate: $(call prog_objs,brig-gate) $(O)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(link_prog)
+# With glibc, which Debian's archive of OpenSSL is made for. Warnings of the linker about dlopen are silenced: nothing is
+# loaded (no engines, no configuration).
+$(OUT)/brig-inspect: $(O)/src/bin/brig-inspect.o $(call objs,$(MODS_brig-inspect)) $(O)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK) -Wl,--no-warnings -Wl,--gc-sections $(LNK) $(filter %.o,$^) $(LIBS_brig-inspect) -o $@
 $(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o) $(O)/sources
 	@rm -f $@
 	$(call say,AR,$@)

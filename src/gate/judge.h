@@ -133,6 +133,11 @@ struct judge_http {
 };
 /* The rule's, of the judge's memory; all zero when the rule says nothing of HTTP. rule_nr: of a verdict of this judge. */
 const struct judge_http *judge_http(const struct judge *j, uint32_t rule_nr);
+/* The i-th of all that the rules inject, NULL behind the last. */
+const struct judge_inject *judge_inject(const struct judge *j, uint32_t i);
+/* What of the rules needs the process that reads HTTP, as bits. */
+enum judge_reads { JUDGE_READS_HTTP = 1, JUDGE_READS_TLS = 2 };
+unsigned judge_reads(const struct judge *j);
 /* May this request be made? target: the path with its query, as sent. False with *reason. */
 bool judge_request(const struct judge_http *h, const char *method, size_t method_n, const char *target,
 		   size_t target_n, const char **reason);

@@ -163,3 +163,32 @@ const struct judge_http *judge_http(const struct judge *j, uint32_t rule_nr)
 
 	return j->rules[rule_nr].http != NULL ? j->rules[rule_nr].http : &nothing;
 }
+
+const struct judge_inject *judge_inject(const struct judge *j, uint32_t i)
+{
+	for (uint32_t k = 0; k < j->rules_n; k++) {
+		const struct judge_http *h = j->rules[k].http;
+
+		if (h == NULL)
+			continue;
+		if (i < h->inject_n)
+			return &h->inject[i];
+		i -= h->inject_n;
+	}
+	return NULL;
+}
+
+unsigned judge_reads(const struct judge *j)
+{
+	unsigned need = 0;
+
+	for (uint32_t i = 0; i < j->rules_n; i++) {
+		const struct rule *r = &j->rules[i];
+
+		if (!r->deny && r->kind != RULE_CIDR && r->check == CHECK_HTTP)
+			need |= JUDGE_READS_HTTP;
+		if (!r->deny && r->inspect)
+			need |= JUDGE_READS_TLS;
+	}
+	return need;
+}

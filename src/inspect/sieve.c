@@ -198,6 +198,8 @@ int sieve_pass(struct sieve *v, const struct needles *s, const uint8_t *p, size_
 	for (size_t i = 0; i + 1 < len; i++) {
 		size_t k = at(s, b + i, len - i, found), from = MAX(MAX(i, to), v->passed);
 
+		if (k == 0)
+			continue;
 		if (i + k > from && from < hold)
 			memset(o + (from - v->passed), '*', MIN(i + k, hold) - from);
 		to = MAX(to, i + k);

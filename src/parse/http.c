@@ -148,11 +148,13 @@ static bool parse_request(const char *p, size_t n, struct http_head *h, const ch
 
 static bool parse_status(const char *p, size_t n, struct http_head *h, const char **why)
 {
-	/* "HTTP/1.1 200" and a reason, which is not passed on; some servers leave its space out */
+	/* "HTTP/1.1 200" and a reason; some servers leave its space out */
 	if (n < 12 || !parse_version(p, 8, h) || p[8] != ' ' || !is_digit(p[9]) ||
 	    !is_digit(p[10]) || !is_digit(p[11]) || (n > 12 && p[12] != ' '))
 		return bad(why, "the status line") != NULL;
 	h->status = (uint16_t)((p[9] - '0') * 100 + (p[10] - '0') * 10 + (p[11] - '0'));
+	if (n > 13)
+		h->reason = (struct http_text){p + 13, n - 13};
 	return (h->status >= 100 && h->status <= 599) || bad(why, "the status") != NULL;
 }
 

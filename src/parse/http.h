@@ -42,6 +42,7 @@ struct http_head {
 	struct http_text authority; /* request: of an absolute target; n 0 = none was there */
 	bool secure;		    /* request: the absolute target said https */
 	uint16_t status;	    /* response: 100..599 */
+	struct http_text reason; /* response: words, possibly none */
 	struct http_text host;	    /* request: the one Host field */
 	enum http_body body;	    /* response: by its fields alone, see http_response_body */
 	uint64_t length;	    /* of HTTP_LENGTH; at most INT64_MAX */
