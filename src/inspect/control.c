@@ -5,6 +5,7 @@
 #include "inspect/priv.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,6 +302,8 @@ int inspect_main(int ctl_fd, int peer_fd)
 	int r, wait = -1;
 
 	(void)prctl(PR_SET_NAME, "brig-inspect", 0, 0, 0); /* it was started by descriptor */
+	/* splice and write to a socket whose peer is gone say EPIPE: no peer ends this process */
+	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	r = authority_prepare();
 	if (r == 0)
 		r = inspect_jail(why, sizeof(why));

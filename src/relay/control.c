@@ -7,6 +7,7 @@
 #include "wire/inspect.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,6 +251,8 @@ int relay_main(int ctl_fd)
 	int r, wait = -1;
 
 	(void)prctl(PR_SET_NAME, "brig-gate", 0, 0, 0); /* it was started by descriptor */
+	/* splice and write to a socket whose peer is gone say EPIPE: no peer ends this process */
+	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	r = jail_enter(why, sizeof(why));
 	if (r < 0)
 		(void)snprintf(server.refusal, sizeof(server.refusal), "%s: %s", why, strerror(-r));

@@ -70,6 +70,18 @@ def much_passes_both_ways(m):
 
 
 @case
+def a_peer_that_leaves_takes_nobody_along(m):
+    """Connections dropped in the middle of much data, by the program and by the server: the gate serves on."""
+    r, _, _ = gate(m, "def drop(port):\n"
+                   "    s = socket.create_connection(('x.allowed.test', port), 20); s.sendall(b'9000000 ' if port == 9001 else b'x'); s.recv(1)\n"
+                   "    if port == 9002: word(s.sendall)(bytes(1 << 23))\n"
+                   "    s.setsockopt(1, 13, struct.pack('ii', 1, 0)); s.close()\n"
+                   "for i in range(20): drip = [threading.Thread(target=drop, args=(p,)) for p in (9001, 9002)]; [t.start() for t in drip]; [t.join() for t in drip]\n"
+                   "print(tcp('x.allowed.test', 7))", rules=("--allow", "x.allowed.test:7,9001,9002"))
+    eq(r.out, b"b'hello'\n", repr(r))
+
+
+@case
 def half_closed_connections(m):
     r, _, _ = gate(m, "ok = 0\nfor i in range(300):\n    s = socket.create_connection(('x.allowed.test', 9000), 20); s.settimeout(20)\n"
                    "    s.sendall(b'abc'); s.shutdown(1); ok += s.recv(9) == b'3'\nprint(ok)",

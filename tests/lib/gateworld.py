@@ -330,6 +330,13 @@ def other_side():
             c.sendall(b"x" * min(n, 1 << 20))
             n -= 1 << 20
 
+    def leaves(c):
+        """Says one byte, takes some, and resets."""
+        c.sendall(b"y")
+        for _ in range(12):
+            c.recv(1 << 16)
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
     def web(c):
         f = c.makefile("rb")
         line = f.readline().decode("latin1").strip()
@@ -359,6 +366,7 @@ def other_side():
         serve(addr, 443, lambda c: web(ctx.wrap_socket(c, server_side=True)))
         serve(addr, 9000, after_end)
         serve(addr, 9001, source)
+        serve(addr, 9002, leaves)
     for addr in (RESOLVER, "8.8.8.8"):
         threading.Thread(target=dns, args=(addr,), daemon=True).start()
     sys.stdout.write("ready\n")
