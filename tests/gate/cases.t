@@ -126,14 +126,20 @@ def private_only_where_the_rule_says_so(m):
 
 @case
 def one_answer_serves_check_and_connection(m):
+    """A name that is good when it is asked for the first time and an inner address from then on: no connection goes anywhere but
+    to an address of the answer that was judged for it, whenever the change comes."""
     flip = f"flip-{m.name}.allowed.test"
-    _, seen = attempts(m, [
-        ("a good answer first", f"tcp('{flip}', 7)", b"hello", [("connect", "allowed", flip + ":7")], ["?" + flip, A + ":7"]),
-        ("then a bad one", f"tcp('{flip}', 7)", "reset", [("connect", "addr_floor", flip + ":7")], ["?" + flip]),
-        ("both in one answer", "tcp('mixed.allowed.test', 7)", b"hello", [("connect", "allowed", "mixed.allowed.test:7")],
-         ["?mixed.allowed.test", A + ":7"]),
-    ])
-    eq(len([x for x in seen if x.get("query") == flip]), 4, "one question of each type per connection")
+    script = (f"end = time.monotonic() + 30\nwhile tcp('{flip}', 7) == b'hello' and time.monotonic() < end: time.sleep(0.05)\n"
+              f"print(tcp('{flip}', 7), tcp('mixed.allowed.test', 7))\n")
+    r, recs, seen = gateworld.gate(W, m, script, rules=WILD, lines="limit conn_rate_per_s 1000\n")
+    eq(r.out, b"reset b'hello'\n", f"{recs}")
+    conns = [x for x in recs if x["event"] == "connect" for _ in range(x.get("suppressed", 1))]
+    good = [x for x in conns if x["verdict"] == "allow"]
+    bad = [x for x in conns if x["verdict"] == "deny"]
+    eq({x["dialed"] for x in good}, {A}, "only what was judged")
+    ok({x["reason"] for x in bad} == {"addr_floor"} and len(bad) >= 2, f"{recs}")
+    eq([x["conn"] for x in seen if "conn" in x], [A + ":7"] * len(good), "one connection for each that was allowed")
+    ok(len([x for x in seen if x.get("query") == flip]) <= 2 * (1 + len(bad)), f"no more questions than decisions: {seen}")
 
 
 @both_ways
