@@ -29,7 +29,7 @@ static int show_key(bool json)
 	struct err e = ERR_INIT;
 	char text[RECEIPT_HEX];
 
-	if (launch_receipt_key(pub, &e) < 0)
+	if (launch_receipt_key(true, pub, &e) < 0)
 		return say_err(&e);
 	if (json)
 		(void)printf("{\"algorithm\":\"ed25519\",\"public\":\"%s\"}\n",
@@ -91,7 +91,7 @@ static int verify(const char *file, const char *key, bool json)
 	uint8_t pub[RECEIPT_PUB];
 	struct err e = ERR_INIT;
 	size_t n = 0;
-	int r = key != NULL ? receipt_pub_read(key, pub, &e) : launch_receipt_key(pub, &e);
+	int r = key != NULL ? receipt_pub_read(key, pub, &e) : launch_receipt_key(false, pub, &e);
 
 	if (r == 0)
 		r = receipt_file_read(file, &p, &n, &e);

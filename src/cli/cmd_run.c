@@ -154,7 +154,7 @@ static int make_plan(struct plan *p, struct err *e)
 		r = make_argv(p, script > 0, e);
 	if (r == 0)
 		r = run_files_plan(a, script > 0 ? &p->script : NULL, &p->files, e);
-	if (r == 0 && a->one[RUN_RECEIPT] != NULL) /* last: nothing after it fails without ending it */
+	if (r == 0 && a->one[RUN_RECEIPT] != NULL) /* last: nothing after it fails without freeing it */
 		r = launch_receipt_new(a->one[RUN_RECEIPT], &p->receipt, e);
 	return r;
 }
@@ -204,7 +204,7 @@ static bool start(struct plan *p, struct run_outcome *o)
 	if (l.egress != NULL)
 		egress_log_init(&log, p->egress_fd);
 	r = launch_run(&l, &o->fault);
-	launch_receipt_free(p->receipt);
+	launch_receipt_free(p->receipt, l.leaving);
 	if (r == 0 && p->files.patch_n > 0 && l.have_result && l.result.how != HOW_ERROR &&
 	    l.copy_fault.kind == ERR_NONE)
 		r = run_patch(a, &p->files, &l.copy_fault);

@@ -3,7 +3,7 @@
  * The loop around one sandbox.
  *
  *      runner_start returns before the sandbox is up, so the requests are on their way while the
- *      runner still works. Phases: receipt, copy in, exec, copy out, ending.
+ *      runner still works. Phases: copy in, receipt, exec, copy out, ending.
  *
  * Standard streams. By default brig makes pipes and passes their far ends with the EXEC request:
  * output then costs no agent and no frame. A terminal, and `framed`, use the stream's channels.
@@ -33,8 +33,8 @@
 #include <unistd.h>
 
 enum launch_phase {
-	PHASE_RECEIPT,	/* the walls are measured, before anything else */
 	PHASE_COPY_IN,	/* before the command */
+	PHASE_RECEIPT,	/* the command was asked for, and measures its walls before it runs */
 	PHASE_EXEC,	/* the command was asked for */
 	PHASE_COPY_OUT, /* it ended; results are fetched */
 	PHASE_ENDING,	/* the end was ordered; only output already taken is still delivered */
@@ -165,6 +165,8 @@ static void put_exec(struct msg_writer *w, const struct launch *l)
 		flags |= REQ_STDIN;
 	if (!l->tty && !l->framed)
 		flags |= REQ_FD_STDIO;
+	if (l->receipt != NULL)
+		flags |= launch_receipt_flags(s);
 	msg_u64(w, F_KIND, REQ_EXEC);
 	msg_u64(w, F_FLAGS, flags);
 	for (uint32_t i = 0; l->argv[i] != NULL; i++)
@@ -227,7 +229,7 @@ static int open_exec(struct launch_run *r, struct err *e)
 	struct launch *l = r->l;
 	struct msg_writer w = {NULL, 0};
 	struct buf req;
-	int far[3], n = 0, ret;
+	int far[5], n = 0, ret;
 
 	buf_init(&req, FRAME_OPEN_MAX);
 	w.b = &req;
@@ -240,6 +242,10 @@ static int open_exec(struct launch_run *r, struct err *e)
 		ret = l->tty || l->framed ? 0 : make_pipes(r, far, e);
 	if (ret >= 0) {
 		n = ret;
+		ret = l->receipt != NULL ? launch_receipt_open(l->receipt, far + n, e) : 0;
+	}
+	if (ret == 0) {
+		n += l->receipt != NULL ? 2 : 0;
 		ret = session_open(r->session, &req, far, (uint32_t)n, &exec_ops, r, &r->exec, e);
 	}
 	while (n > 0)
@@ -256,9 +262,11 @@ static void start_exec(struct launch_run *r)
 {
 	struct err e = ERR_INIT;
 
-	r->phase = PHASE_EXEC;
+	r->phase = r->l->receipt != NULL ? PHASE_RECEIPT : PHASE_EXEC;
 	progress_end(&r->progress);
-	if (open_exec(r, &e) < 0) {
+	if (open_exec(r, &e) < 0 ||
+	    (r->l->receipt != NULL && launch_receipt_prepare(r->l->receipt, r->runner, r->l->spec,
+							     r->l->argv, &e) < 0)) {
 		fault(r, &e);
 		return;
 	}
@@ -282,33 +290,48 @@ static void start_copy_in(struct launch_run *r)
 		fault(r, &e);
 }
 
-static void start_receipt(struct launch_run *r)
+/* ---- the receipt ---- */
+
+static void on_report(struct launch_run *r)
 {
 	struct err e = ERR_INIT;
+	int ret = launch_receipt_hear(r->l->receipt, &e);
 
-	if (r->l->receipt == NULL) {
-		start_copy_in(r);
+	if (ret == 0)
 		return;
+	if (ret > 0) {
+		r->phase = PHASE_EXEC;
+		if (r->hold_at_ms != 0) /* a short command is one that is short from here on */
+			r->hold_at_ms = now_ms() + HOLD_MS;
+		ret = launch_receipt_write(r->l->receipt, &e);
 	}
-	r->phase = PHASE_RECEIPT;
-	if (launch_receipt_ask(r->l->receipt, r->session, r->l->spec, &e) < 0)
+	if (ret < 0)
 		fault(r, &e);
 }
 
-static void check_receipt(struct launch_run *r)
+/* The request ended, and what it says was not waited for: what a command does that runs unmeasured. */
+static void no_report(struct launch_run *r)
 {
-	const struct launch *l = r->l;
+	const struct stream_result *res = &r->l->result;
+	struct err e = ERR_INIT;
+	char q[QUOTE_MAX];
+
+	r->l->have_result = false;
+	(void)err_set(&e, ERR_INTERNAL, res->how == HOW_ERROR ? res->err : EPROTO,
+		      "--receipt: the walls could not be measured: %s",
+		      res->how == HOW_ERROR ? quote_bare(res->text, q) : "the command ended first");
+	fault(r, &e);
+}
+
+/* A short command's receipt is left to the kernel: waiting for the disk would be most of its time. */
+static void sync_receipt(struct launch_run *r)
+{
 	struct err e = ERR_INIT;
 
-	if (!launch_receipt_answered(l->receipt))
+	if (r->l->receipt == NULL || r->fault.kind != ERR_NONE || (r->hold_at_ms != 0 && !r->l->exact))
 		return;
-	if (launch_receipt_settle(l->receipt, r->runner, l->spec, l->argv, &e) < 0) {
-		fault(r, &e);
-		return;
-	}
-	start_copy_in(r);
-	if (r->hold_at_ms != 0) /* a short command is one that is short from here on */
-		r->hold_at_ms = now_ms() + HOLD_MS;
+	if (launch_receipt_sync(r->l->receipt, &e) < 0)
+		r->fault = e;
 }
 
 static void start_copy_out(struct launch_run *r)
@@ -446,7 +469,19 @@ static bool all_done(const struct launch_run *r)
 	return r->l->out[0].finished && r->l->out[1].finished;
 }
 
-enum { P_RUNNER, P_SESSION, P_SIGNAL, P_OUT, P_ERR, P_IN_SRC, P_IN_DST, P_GATE, P_RECORDS, P_COUNT };
+enum {
+	P_RUNNER,
+	P_SESSION,
+	P_SIGNAL,
+	P_OUT,
+	P_ERR,
+	P_IN_SRC,
+	P_IN_DST,
+	P_GATE,
+	P_RECORDS,
+	P_RECEIPT,
+	P_COUNT
+};
 
 static int wait_time(const struct launch_run *r)
 {
@@ -491,6 +526,8 @@ static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
 	inlet_want(&r->in, &pf[P_IN_SRC], &pf[P_IN_DST]);
 	pf[P_GATE] = (struct pollfd){.fd = r->gate != NULL && !ending ? r->gate->ctl_fd : -1,
 				     .events = POLLIN};
+	pf[P_RECEIPT] = (struct pollfd){
+	    .fd = r->phase == PHASE_RECEIPT ? launch_receipt_fd(r->l->receipt) : -1, .events = POLLIN};
 	pf[P_RECORDS] = (struct pollfd){.fd = r->gate != NULL && !r->records_ended ? r->gate->rec_fd : -1,
 					.events = POLLIN};
 }
@@ -543,8 +580,8 @@ static void next_phase(struct launch_run *r)
 		start_copy_out(r);
 	else if (r->phase == PHASE_COPY_IN || r->phase == PHASE_COPY_OUT)
 		check_copies(r);
-	else if (r->phase == PHASE_RECEIPT)
-		check_receipt(r);
+	else if (r->phase == PHASE_RECEIPT && r->l->have_result)
+		no_report(r);
 }
 
 static void loop(struct launch_run *r)
@@ -561,6 +598,8 @@ static void loop(struct launch_run *r)
 			continue; /* EINTR: a stop signal's handler-less return */
 		/* a reader of ours that blocks us must not hold up the clock */
 		hold(r, ((pf[P_OUT].revents | pf[P_ERR].revents) & POLLIN) != 0);
+		if (pf[P_RECEIPT].revents != 0 && r->phase == PHASE_RECEIPT)
+			on_report(r);
 		if (pf[P_SIGNAL].revents != 0)
 			on_signals(r);
 		for (int i = 0; i < 2; i++)
@@ -628,12 +667,13 @@ static int drive(struct launch_run *r, struct err *e)
 	ret = open_signals(r, &old, e);
 	if (ret < 0)
 		return ret;
-	start_receipt(r);
+	start_copy_in(r);
 	r->hold_at_ms = now_ms() + HOLD_MS;
 	if (r->l->spec->timeout_ms != 0)
 		hold(r,
 		     true); /* its clock must not depend on us: we may be stopped at any moment */
 	loop(r);
+	sync_receipt(r);
 	tty_restore(&r->tty);
 	close_signals(&old);
 	return 0;

@@ -1,86 +1,110 @@
 #include "cli/launch_receipt.h"
 /*
- * A start with a receipt. The agent's answer is hostile and goes through probe_decode before anything looks
- * at it; its bytes are kept up to the size of one report. What the host knows by itself (its namespaces,
- * kernel and key) is fetched while the agent comes up.
+ * A start with a receipt.
+ *
+ *      brig                                    the command's process
+ *      EXEC, a socket, a file of the host
+ *      opens the file, loads the key, reads    starts, and measures itself
+ *      what the host knows
+ *                                   <-------   report
+ *      compares; a difference ends it here
+ *                    PROBE_GO      ------->    execve(2)
+ *      composes, signs, writes                 runs
+ *
+ * The report is hostile and goes through probe_decode before anything looks at it; a message larger than
+ * one report is none.
  */
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
 #include "cli/run_report.h"
 #include "cli/say.h"
+#include "core/state.h"
 #include "receipt/receipt.h"
 #include "sys/ids.h"
-#include "core/state.h"
-#include "wire/frame.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 struct launch_receipt {
+	const char *path;
+	int fd; /* our end of the socket */
 	struct receipt_file file;
+	bool written;
 	struct receipt_key key;
 	struct receipt_host host;
 	struct utsname uts;
-	struct buf answer;
-	bool answered;
-	struct stream_result result;
+	struct buf out;
 	struct probe probe;
 	struct receipt_diffs diffs;
+	uint8_t message[sizeof(struct probe) + 1];
 };
 
 int launch_receipt_new(const char *path, struct launch_receipt **ret, struct err *e)
 {
 	struct launch_receipt *r = calloc(1, sizeof(*r));
-	int err;
 
 	if (r == NULL)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
-	buf_init(&r->answer, sizeof(struct probe));
-	err = receipt_file_open(path, &r->file, e);
-	if (err < 0) {
-		free(r);
-		return err;
-	}
+	r->path = path;
+	r->fd = r->file.fd = -1;
+	buf_init(&r->out, RECEIPT_MAX);
 	*ret = r;
 	return 0;
 }
 
-void launch_receipt_free(struct launch_receipt *r)
+static void hang_up(struct launch_receipt *r)
+{
+	if (r->fd >= 0)
+		(void)close(steal_fd(&r->fd));
+}
+
+void launch_receipt_free(struct launch_receipt *r, bool leaving)
 {
 	if (r == NULL)
 		return;
+	hang_up(r);
 	receipt_file_done(&r->file);
 	receipt_key_wipe(&r->key);
-	buf_done(&r->answer);
+	if (leaving)
+		return;
+	buf_done(&r->out);
 	free(r);
 }
 
-static int load_key(struct receipt_key *ret, struct err *e)
+static int load_key(bool make, struct receipt_key *ret, struct err *e)
 {
 	char folder[512];
 	int r = state_dir(folder, sizeof(folder) - sizeof("/keys"), e);
 
-	if (r == 0)
+	if (r == 0 && make)
 		r = state_make_dir(folder, e);
 	if (r < 0)
 		return r;
 	memcpy(folder + strlen(folder), "/keys", sizeof("/keys"));
-	r = state_make_dir(folder, e);
-	return r < 0 ? r : receipt_key_load(folder, ret, e);
+	if (make)
+		r = state_make_dir(folder, e);
+	else if (access(folder, F_OK) < 0 && errno == ENOENT)
+		r = -ENOENT;
+	if (r == 0)
+		r = receipt_key_load(folder, make, ret, e);
+	if (r == -ENOENT && !make)
+		(void)err_set(e, ERR_NOT_FOUND, ENOENT,
+			      "this machine has no signing key: name the signer's by --key");
+	return r;
 }
 
-int launch_receipt_key(uint8_t pub[32], struct err *e)
+int launch_receipt_key(bool make, uint8_t pub[32], struct err *e)
 {
 	struct receipt_key k;
-	int r = load_key(&k, e);
+	int r = load_key(make, &k, e);
 
 	if (r == 0)
 		memcpy(pub, k.pub, RECEIPT_PUB);
@@ -88,65 +112,31 @@ int launch_receipt_key(uint8_t pub[32], struct err *e)
 	return r;
 }
 
-static ssize_t on_data(void *arg, struct stream *s, uint8_t chan, const void *p, size_t n)
+uint64_t launch_receipt_flags(const struct spec *spec)
 {
-	struct launch_receipt *r = arg;
-
-	(void)s;
-	/* one byte too many makes the size wrong, which is all that is needed */
-	if (chan != CHAN_OUT || buf_put(&r->answer, p, n) < 0)
-		return -EMSGSIZE;
-	return (ssize_t)n;
+	/* with a gate whatever is tried would be answered, and recorded, by the gate */
+	return REQ_FD_MEASURE | (spec->egress == NULL ? (uint64_t)REQ_TRY_NET : 0);
 }
 
-static void on_result(void *arg, struct stream *s, const struct stream_result *result)
-{
-	struct launch_receipt *r = arg;
-
-	(void)s;
-	r->answered = true;
-	r->result = *result;
-}
-
-static const struct stream_ops ops = {.data = on_data, .result = on_result};
-
-static int open_request(struct launch_receipt *r, struct session *s, const struct spec *spec, struct err *e)
+int launch_receipt_open(struct launch_receipt *r, int far[2], struct err *e)
 {
 	/* public and read-only: nothing is given away should Landlock be missing */
-	_cleanup_close_ int outside_fd = open("/proc/version", O_PATH | O_CLOEXEC);
-	struct msg_writer w = {NULL, 0};
-	struct buf req;
-	int ret;
+	int outside_fd = open("/proc/version", O_PATH | O_CLOEXEC), pair[2];
 
-	r->host.outside_tried = outside_fd >= 0;
-	buf_init(&req, 4096);
-	w.b = &req;
-	msg_u64(&w, F_KIND, REQ_PROBE);
-	msg_u64(&w, F_FLAGS, outside_fd >= 0 ? REQ_FD_OUTSIDE : 0);
-	if (spec->user != NULL)
-		msg_str(&w, F_USER, spec->user);
-	ret = w.err != 0 ? err_set(e, ERR_INTERNAL, -w.err, "the request to measure the walls")
-			 : session_open(s, &req, &outside_fd, outside_fd >= 0 ? 1 : 0, &ops, r, NULL, e);
-	buf_done(&req);
-	return ret;
-}
-
-int launch_receipt_ask(struct launch_receipt *r, struct session *s, const struct spec *spec, struct err *e)
-{
-	int ret = open_request(r, s, spec, e);
-
-	for (int i = 0; i < PROBE_NSS; i++) {
-		char path[64];
-		struct stat st;
-
-		(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", probe_ns_names[i]);
-		r->host.ns[i] = stat(path, &st) == 0 ? st.st_ino : 0;
+	if (outside_fd < 0)
+		return err_set(e, ERR_INTERNAL, errno, "--receipt: /proc/version: %s",
+			       strerror(errno));
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		(void)close(outside_fd);
+		return err_set(e, ERR_INTERNAL, errno, "--receipt: a socket: %s", strerror(errno));
 	}
-	(void)uname(&r->uts);
-	return ret < 0 ? ret : load_key(&r->key, e);
+	r->fd = pair[0];
+	far[0] = pair[1];
+	far[1] = outside_fd;
+	return 0;
 }
 
-bool launch_receipt_answered(const struct launch_receipt *r) { return r->answered; }
+int launch_receipt_fd(const struct launch_receipt *r) { return r->fd; }
 
 static void put_gaps(struct receipt_host *h, uint32_t weaker)
 {
@@ -161,6 +151,17 @@ static struct receipt_limit limit_of(struct runner_limit l)
 	return (struct receipt_limit){.known = l.known, .value = l.value};
 }
 
+static void own_namespaces(struct receipt_host *h)
+{
+	for (int i = 0; i < PROBE_NSS; i++) {
+		char path[64];
+		struct stat st;
+
+		(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", probe_ns_names[i]);
+		h->ns[i] = stat(path, &st) == 0 ? st.st_ino : 0;
+	}
+}
+
 static void fill_host(struct launch_receipt *r, const struct runner *runner, const struct spec *spec,
 		      char *const *argv)
 {
@@ -169,6 +170,8 @@ static void fill_host(struct launch_receipt *r, const struct runner *runner, con
 	struct runner_limits l;
 
 	runner_limits(runner, &l);
+	(void)uname(&r->uts);
+	own_namespaces(h);
 	h->spec = spec;
 	h->digest = spec->image_digest;
 	h->argv = argv;
@@ -186,41 +189,79 @@ static void fill_host(struct launch_receipt *r, const struct runner *runner, con
 	put_gaps(h, weaker);
 }
 
-static int write_receipt(struct launch_receipt *r, struct err *e)
+int launch_receipt_prepare(struct launch_receipt *r, const struct runner *runner,
+			   const struct spec *spec, char *const *argv, struct err *e)
 {
-	_cleanup_free_ char *payload = receipt_compose(&r->host, &r->probe, &r->diffs, r->key.pub);
-	struct buf file;
-	int ret;
+	int ret = receipt_file_open(r->path, &r->file, e);
 
-	buf_init(&file, RECEIPT_MAX);
-	ret = payload == NULL ? -ENOMEM : receipt_seal(payload, &r->key, &file);
-	ret = ret < 0 ? err_set(e, ERR_INTERNAL, -ret, "--receipt: %s", strerror(-ret))
-		      : receipt_file_write(&r->file, buf_head(&file), file.len, e);
-	buf_done(&file);
-	return ret;
-}
-
-int launch_receipt_settle(struct launch_receipt *r, const struct runner *runner, const struct spec *spec,
-			  char *const *argv, struct err *e)
-{
-	const struct receipt_diffs *d = &r->diffs;
-	char q[QUOTE_MAX];
-	int ret;
-
-	if (r->result.how != HOW_DONE)
-		return err_set(e, ERR_INTERNAL, r->result.err, "--receipt: the walls could not be measured: %s",
-			       quote_bare(r->result.text, q));
-	ret = probe_decode(buf_head(&r->answer), r->answer.len, &r->probe, e);
+	if (ret == 0)
+		ret = load_key(true, &r->key, e);
 	if (ret < 0)
 		return ret;
 	fill_host(r, runner, spec, argv);
-	receipt_compare(&r->host, &r->probe, &r->diffs);
-	ret = write_receipt(r, e);
-	if (ret < 0 || d->n == 0)
+	/* their pages are made now, not when the command waits for us */
+	explicit_bzero(r->message, sizeof(r->message));
+	explicit_bzero(&r->probe, sizeof(r->probe));
+	ret = receipt_begin(&r->host, &r->out);
+	return ret == 0 ? 0
+			: err_set(e, ret == -ENOBUFS ? ERR_LIMITED : ERR_INTERNAL, -ret,
+				  "--receipt: %s",
+				  ret == -ENOBUFS ? "the settings are too long for one"
+						  : strerror(-ret));
+}
+
+int launch_receipt_write(struct launch_receipt *r, struct err *e)
+{
+	int ret = receipt_compose(&r->host, &r->probe, &r->diffs, r->key.pub, &r->out);
+
+	if (ret == 0)
+		ret = receipt_seal(&r->key, &r->out);
+	receipt_key_wipe(&r->key);
+	if (ret < 0)
+		return err_set(e, ERR_INTERNAL, -ret, "--receipt: %s", strerror(-ret));
+	ret = receipt_file_write(&r->file, buf_head(&r->out), r->out.len, e);
+	r->written = ret == 0;
+	return ret;
+}
+
+int launch_receipt_sync(struct launch_receipt *r, struct err *e)
+{
+	return r->written ? receipt_file_sync(&r->file, e) : 0;
+}
+
+/* The receipt tells of the refusal too. */
+static int refuse(struct launch_receipt *r, struct err *e)
+{
+	const struct receipt_diffs *d = &r->diffs;
+	int ret = launch_receipt_write(r, e);
+
+	if (ret < 0)
 		return ret;
 	for (uint32_t i = 0; i < MIN(d->n, (uint32_t)RECEIPT_DIFFS_MAX); i++)
 		say("receipt: %s: asked for %s, measured %s", d->d[i].wall, d->d[i].asked, d->d[i].found);
 	return err_set(e, ERR_UNSUPPORTED, EPERM,
 		       "the sandbox is not as asked for (%u difference%s): the command was not started", d->n,
 		       d->n == 1 ? "" : "s");
+}
+
+int launch_receipt_hear(struct launch_receipt *r, struct err *e)
+{
+	static const uint8_t go = PROBE_GO;
+	ssize_t n = recv(r->fd, r->message, sizeof(r->message), MSG_DONTWAIT);
+	int ret;
+
+	if (n <= 0) {
+		hang_up(r);
+		return 0;
+	}
+	ret = probe_decode(r->message, (size_t)n, &r->probe, e);
+	if (ret < 0)
+		return ret;
+	receipt_compare(&r->host, &r->probe, &r->diffs);
+	if (r->diffs.n > 0)
+		return refuse(r, e);
+	/* whether anybody takes it is what the request's result says */
+	(void)send(r->fd, &go, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	hang_up(r);
+	return 1;
 }

@@ -1,29 +1,35 @@
 #pragma once
 /*
- * The receipt of one launch: asks the agent to measure the walls before anything else is sent,
- * compares, writes the signed file, and refuses the start when something is not as asked for.
+ * The receipt of one launch: has the command's process measure the walls before it runs anything,
+ * compares, lets it go on or not, and writes the signed file, while the command runs if it may.
  */
 #include "core/spec.h"
-#include "session/session.h"
 #include "spawn/runner.h"
+#include "wire/request.h"
 
 struct launch_receipt; /* opaque */
 
-/* Open the file that will be path's. */
 int must_check launch_receipt_new(const char *path, struct launch_receipt **ret, struct err *e);
-void launch_receipt_free(
-    struct launch_receipt *r); /* accepts NULL; what was not finished leaves no file */
+/* What was not finished leaves no file. leaving: the process ends next, memory stays. Accepts NULL. */
+void launch_receipt_free(struct launch_receipt *r, bool leaving);
 
-/* ---- for launch.c ---- */
-/* Send the request, and load the signing key while the agent starts. spec is borrowed for the call.
- */
-int must_check launch_receipt_ask(struct launch_receipt *r, struct session *s,
-				  const struct spec *spec, struct err *e);
-/* Has the answer come? */
-bool launch_receipt_answered(const struct launch_receipt *r);
-/* Compare and write. Says each difference; 0 when there is none and the receipt is written. */
-int must_check launch_receipt_settle(struct launch_receipt *r, const struct runner *runner,
-				     const struct spec *spec, char *const *argv, struct err *e);
+/* ---- for launch.c, in this order ---- */
+/* Descriptors to send with the EXEC request, after all others. far[0..2) are the caller's to close. */
+int must_check launch_receipt_open(struct launch_receipt *r, int far[2], struct err *e);
+/* The flags of that request. */
+uint64_t launch_receipt_flags(const struct spec *spec);
+/* While the agent starts: the file, the key, what the host knows. Borrowed until the end. */
+int must_check launch_receipt_prepare(struct launch_receipt *r, const struct runner *runner,
+				      const struct spec *spec, char *const *argv, struct err *e);
+/* Where the report comes; -1 before and after. */
+int launch_receipt_fd(const struct launch_receipt *r);
+/* There is something: 1, the walls are as asked for, and the command was told to go on; 0, nobody will
+ * report any more (the request's result says why); else a fault, and each difference was said. */
+int must_check launch_receipt_hear(struct launch_receipt *r, struct err *e);
+/* Write the file. */
+int must_check launch_receipt_write(struct launch_receipt *r, struct err *e);
+/* Wait until it, should it have been written, is on the disk. */
+int must_check launch_receipt_sync(struct launch_receipt *r, struct err *e);
 
-/* This machine's key: made when it is missing. */
-int must_check launch_receipt_key(uint8_t pub[32], struct err *e);
+/* This machine's key. make: when it is missing, make it. */
+int must_check launch_receipt_key(bool make, uint8_t pub[32], struct err *e);

@@ -27,7 +27,6 @@ struct agent {
 	struct child_rules rules;
 	int leaf_fd;         /* for the first EXEC, -1 = none (any more) */
 	int spent_leaf_fd;   /* of the last exec, still open; -1 = none */
-	bool probed;         /* PROBE was answered */
 	bool had_child;      /* something was started: PID 1 is no longer alone */
 	int null_fd;
 	int oom_fd;          /* /proc/self/oom_score_adj, -1 = leave it */

@@ -100,13 +100,13 @@ uint32_t ask_fds(const struct ask *q)
 {
 	uint32_t n = 0;
 
-	if (q->kind == REQ_PROBE)
-		return (q->flags & REQ_FD_OUTSIDE) != 0 ? 1 : 0;
 	if (q->kind != REQ_EXEC)
 		return 0;
 	if (q->flags & REQ_FD_STDIO)
 		n += q->flags & REQ_STDIN ? 3 : 2;
 	if (q->flags & REQ_FD_LEAF)
 		n++;
+	if (q->flags & REQ_FD_MEASURE)
+		n += 2;
 	return n;
 }

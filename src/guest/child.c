@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "guest/priv.h"
+#include "guest/probe.h"
 #include "guest/report.h"
 #include "guest/worker.h"
 #include "sys/call.h"
@@ -34,7 +35,7 @@
 
 static const char default_path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-enum { STATUS_FD = 3, DEFAULT_UMASK = 022, EXIT_NOT_STARTED = 127 };
+enum { STATUS_FD = 3, TTY_FD, SOCK_FD, OUTSIDE_FD, FDS_MAX, DEFAULT_UMASK = 022, EXIT_NOT_STARTED = 127 };
 
 static noreturn void fail(int err, const char *what, const char *name)
 {
@@ -42,23 +43,30 @@ static noreturn void fail(int err, const char *what, const char *name)
 	_exit(EXIT_NOT_STARTED);
 }
 
-/* Afterwards: 0, 1, 2 are the program's, 3 the status pipe, 4 (if any) the terminal; nothing else. */
+/* Afterwards: 0, 1, 2 are the program's; of those above only what is in use, all closed by execve(2). */
 static void set_descriptors(const struct child *c)
 {
-	int keep[5] = {c->std[0] >= 0 ? c->std[0] : c->null_fd, c->std[1] >= 0 ? c->std[1] : c->null_fd,
-		       c->std[2] >= 0 ? c->std[2] : c->null_fd, c->status, c->tty};
-	int n = c->tty >= 0 ? 5 : 4;
+	int keep[FDS_MAX] = {c->std[0] >= 0 ? c->std[0] : c->null_fd,
+			     c->std[1] >= 0 ? c->std[1] : c->null_fd,
+			     c->std[2] >= 0 ? c->std[2] : c->null_fd,
+			     c->status,
+			     c->tty,
+			     c->report != NULL ? c->sock_fd : -1,
+			     c->report != NULL ? c->outside_fd : -1};
+	int n = c->report != NULL ? FDS_MAX : c->tty >= 0 ? TTY_FD + 1 : STATUS_FD + 1;
 
-	/* sources are above all targets: PID 1 keeps 0 to 2 busy, and what it opens may be 3 or 4 */
+	/* sources are above all targets: PID 1 keeps 0 to 2 busy, and what it opens may be the next */
 	for (int i = 0; i < n; i++) {
-		if (keep[i] >= 3 && keep[i] < 5) {
-			keep[i] = fcntl(keep[i], F_DUPFD_CLOEXEC, 5);
+		if (keep[i] >= 3 && keep[i] < FDS_MAX) {
+			keep[i] = fcntl(keep[i], F_DUPFD_CLOEXEC, FDS_MAX);
 			if (keep[i] < 0)
 				_exit(EXIT_NOT_STARTED);
 		}
 	}
 	for (int i = 0; i < n; i++) {
-		if (dup3(keep[i], i, i < 3 ? 0 : O_CLOEXEC) < 0)
+		if (keep[i] < 0)
+			(void)close(i);
+		else if (dup3(keep[i], i, i < 3 ? 0 : O_CLOEXEC) < 0)
 			_exit(EXIT_NOT_STARTED);
 	}
 	(void)sys_close_range((unsigned)n, ~0u, 0);
@@ -66,11 +74,11 @@ static void set_descriptors(const struct child *c)
 
 static void take_terminal(const struct user *u)
 {
-	int fd = ioctl(4, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	int fd = ioctl(TTY_FD, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 
 	if (fd < 0)
 		fail(errno, "opening the terminal", NULL);
-	(void)close(4);
+	(void)close(TTY_FD);
 	if (fchown(fd, u->uid, (gid_t)-1) < 0 && errno != EPERM && errno != EINVAL)
 		fail(errno, "handing over the terminal", NULL);
 	if (ioctl(fd, TIOCSCTTY, 0) < 0)
@@ -288,6 +296,15 @@ static noreturn void run_program(char **argv, char **env)
 	fail(err, "running", argv[0]);
 }
 
+/* Tell how the walls look from here, and wait for the word to go on. */
+static void measure(const struct child *c)
+{
+	int r = probe_finish(c->report, SOCK_FD, OUTSIDE_FD, (c->ask->flags & REQ_TRY_NET) != 0);
+
+	if (r < 0)
+		fail(-r, "measuring the walls", NULL);
+}
+
 noreturn void child_exec(const struct child *c)
 {
 	struct user u;
@@ -306,10 +323,8 @@ noreturn void child_exec(const struct child *c)
 	become(c, &u);
 	env = make_env(c->ask, &u);
 	enter_folder(c->ask);
-	if (c->measure != NULL) {
-		c->measure(c->measure_to);
-		_exit(0);
-	}
+	if (c->report != NULL)
+		measure(c);
 	run_program(argv, env);
 }
 

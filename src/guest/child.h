@@ -21,8 +21,8 @@ struct child {
 	int std[3];  /* -1 = /dev/null for stdin, else to be made descriptor 0, 1, 2 */
 	int null_fd; /* an open /dev/null */
 	int tty;     /* terminal master, -1 = none */
-	void (*measure)(void *to); /* PROBE: called where a command is executed, then the child ends; else NULL */
-	void *measure_to;
+	struct probe *report; /* exec: to be completed and sent to sock_fd before anything runs; else NULL */
+	int sock_fd, outside_fd; /* with it, see wire/probe.h */
 	int status;  /* the status pipe's write end */
 	bool own_std; /* std are ours: hand them to the user */
 };

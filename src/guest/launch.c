@@ -216,11 +216,6 @@ static pid_t clone_child(struct agent *a, const struct job *j, const struct chil
 	return pid;
 }
 
-pid_t launch_first(struct agent *a, const struct child *c)
-{
-	return clone_child(a, NULL, c, a->leaf_fd);
-}
-
 static void fork_child(struct agent *a, struct job *j, const struct child *c, int leaf_fd)
 {
 	bool alone = !a->had_child && j->kind == REQ_EXEC && !j->guarded;
@@ -252,7 +247,9 @@ static void adopt(struct job *j, struct pipes *p)
 	j->watch_status = j->guarded || j->kind == REQ_WATCH;
 }
 
-static void start_child(struct agent *a, struct job *j, const struct ask *q, const int *std, int leaf_fd)
+/* measure: the two descriptors of REQ_FD_MEASURE, NULL = not asked for. */
+static void start_child(struct agent *a, struct job *j, const struct ask *q, const int *std, int leaf_fd,
+			const int *measure)
 {
 	struct pipes p = {.ours = {-1, -1, -1}, .theirs = {-1, -1, -1}, .status = {-1, -1}, .tty = -1};
 	struct child c = {.ask = q, .rules = &a->rules, .null_fd = a->null_fd};
@@ -266,6 +263,11 @@ static void start_child(struct agent *a, struct job *j, const struct ask *q, con
 		c.std[i] = std[i] >= 0 ? std[i] : p.theirs[i];
 	c.status = p.status[1];
 	c.tty = p.tty;
+	if (measure != NULL) {
+		c.sock_fd = measure[0];
+		c.outside_fd = measure[1];
+		c.report = probe_begin(c.outside_fd);
+	}
 	fork_child(a, j, &c, leaf_fd);
 	if (!j->ended) {
 		adopt(j, &p);
@@ -287,7 +289,8 @@ static const char *check_exec(const struct ask *q)
 static void start_exec(struct agent *a, struct job *j, const struct ask *q, const int *fds)
 {
 	const char *bad = check_exec(q);
-	int std[3] = {-1, -1, -1}, leaf_fd = -1;
+	int std[3] = {-1, -1, -1}, measure[2] = {-1, -1}, leaf_fd = -1;
+	bool measured = (q->flags & REQ_FD_MEASURE) != 0;
 	uint32_t i = 0;
 
 	if (q->flags & REQ_FD_STDIO) {
@@ -295,9 +298,11 @@ static void start_exec(struct agent *a, struct job *j, const struct ask *q, cons
 			std[k] = fds[i++];
 	}
 	if (q->flags & REQ_FD_LEAF)
-		leaf_fd = fds[i];
+		leaf_fd = fds[i++];
 	else
 		leaf_fd = steal_fd(&a->leaf_fd);
+	for (int k = 0; measured && k < 2; k++)
+		measure[k] = fds[i++];
 	j->leaf = leaf_fd >= 0;
 	j->guarded = !j->leaf && !(q->flags & REQ_SOLE);
 	if (bad != NULL)
@@ -305,9 +310,11 @@ static void start_exec(struct agent *a, struct job *j, const struct ask *q, cons
 	else if (q->argc > MSG_ARGS_MAX || q->envc > MSG_ARGS_MAX)
 		job_end_error(j, E2BIG, "too many arguments or variables");
 	else
-		start_child(a, j, q, std, leaf_fd);
+		start_child(a, j, q, std, leaf_fd, measured ? measure : NULL);
 	for (int k = 0; k < 3; k++)
 		shut(&std[k]);
+	for (int k = 0; k < 2; k++)
+		shut(&measure[k]);
 	/* Letting go of a leaf's mount makes the kernel wait for an RCU grace period: not now, while the
 	 * command runs and may end at once, but when the next one has started. */
 	shut(&a->spent_leaf_fd);
@@ -320,10 +327,8 @@ static void start(struct agent *a, struct job *j, const struct ask *q, int *fds)
 
 	if (q->kind == REQ_EXEC)
 		start_exec(a, j, q, fds);
-	else if (q->kind == REQ_PROBE)
-		probe_start(a, j, q, fds);
 	else if (worker_has(q->kind))
-		start_child(a, j, q, none, -1);
+		start_child(a, j, q, none, -1, NULL);
 	else
 		control_start(a, j, q);
 }

@@ -4,12 +4,6 @@
 
 extern const struct agent_ops launch_ops;
 
-/*
- * Start c in every way as the sandbox's first command is started, while nothing else was, and stay as if
- * it had not been: the leaf, kept, and the way of borrowing PID 1's memory. Its pid, which the caller
- * waits for, or -errno.
- */
-pid_t launch_first(struct agent *a, const struct child *c);
 /* A child of PID 1 ended. */
 void launch_reaped(struct agent *a, pid_t pid, int st, const struct rusage *ru);
 /* A job's status pipe has something. */

@@ -15,8 +15,6 @@
  * they are cut to their room and kept to plain characters.
  */
 
-enum { MOUNTS_TEXT = 32 * 1024 };
-
 /* Copy the next word of *at, which ends at a space or `stop`; what is no plain character becomes
  * '_'. */
 static void take_word(const char **at, char *dst, size_t size)
@@ -87,25 +85,24 @@ static void take_mount(const char *line, struct probe_mount *m)
 /* More mounts than there is room for leave the last entry as "more". */
 static void mounts(struct probe *p)
 {
-	static char text[MOUNTS_TEXT];
-	size_t n = probe_read("/proc/self/mountinfo", text, sizeof(text));
+	size_t n = probe_read("/proc/self/mountinfo");
 
-	for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+	for (char *line = probe_text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
 		if (p->mounts == PROBE_MOUNTS_MAX)
 			break;
 		*end = '\0';
 		take_mount(line, &p->mount[p->mounts++]);
 	}
-	if (p->mounts == PROBE_MOUNTS_MAX || n == sizeof(text) - 1)
+	if (p->mounts == PROBE_MOUNTS_MAX || n == sizeof(probe_text) - 1)
 		(void)snprintf(p->mount[p->mounts - 1].at, sizeof(p->mount[0].at), "more");
 }
 
 static uint32_t map(const char *path, struct probe_map m[PROBE_MAPS_MAX])
 {
-	char text[512], *at = text;
+	char *at = probe_text;
 	uint32_t n = 0;
 
-	(void)probe_read(path, text, sizeof(text));
+	(void)probe_read(path);
 	while (n < PROBE_MAPS_MAX && *(at += strspn(at, " \n")) != '\0') {
 		m[n].inside = (uint32_t)strtoul(at, &at, 10);
 		m[n].outside = (uint32_t)strtoul(at, &at, 10);
@@ -117,9 +114,9 @@ static uint32_t map(const char *path, struct probe_map m[PROBE_MAPS_MAX])
 /* Interfaces, from /proc/self/net/dev: two lines of heading, then "NAME: numbers". */
 static void interfaces(struct probe *p)
 {
-	char text[4096], *line = text;
+	char *line = probe_text;
 
-	(void)probe_read("/proc/self/net/dev", text, sizeof(text));
+	(void)probe_read("/proc/self/net/dev");
 	for (int i = 0; line != NULL && *line != '\0' && p->ifs < PROBE_IFS_MAX; i++) {
 		char *next = strchr(line, '\n'), *colon = strchr(line, ':');
 
@@ -139,12 +136,11 @@ static void plain(char *dst, size_t size, const char *src) { take_word(&src, dst
 void probe_sandbox(struct probe *p)
 {
 	struct utsname u;
-	char word[16];
 
 	p->uid_maps = map("/proc/self/uid_map", p->uid_map);
 	p->gid_maps = map("/proc/self/gid_map", p->gid_map);
-	p->setgroups_denied = probe_read("/proc/self/setgroups", word, sizeof(word)) > 0 &&
-			      strncmp(word, "deny", 4) == 0;
+	p->setgroups_denied =
+	    probe_read("/proc/self/setgroups") > 0 && strncmp(probe_text, "deny", 4) == 0;
 	interfaces(p);
 	if (uname(&u) == 0) {
 		plain(p->release, sizeof(p->release), u.release);

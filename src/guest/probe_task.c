@@ -7,10 +7,10 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 /*
@@ -19,8 +19,13 @@
  * they be let through. Fed by the kernel only.
  */
 
-size_t probe_read(const char *path, char *dst, size_t size)
+char probe_text[PROBE_TEXT_MAX] __attribute__((aligned(8)));
+
+size_t probe_read(const char *path)
 {
+	const size_t size = sizeof(probe_text);
+	char *dst = probe_text;
+
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	size_t n = 0;
 	ssize_t got = 1;
@@ -68,9 +73,9 @@ static void from_status(struct probe_task *t)
 {
 	static const char *const caps[PROBE_CAPS] = {"CapInh", "CapPrm", "CapEff", "CapBnd",
 						     "CapAmb"};
-	char s[4096];
+	const char *s = probe_text;
 
-	(void)probe_read("/proc/self/status", s, sizeof(s));
+	(void)probe_read("/proc/self/status");
 	for (int i = 0; i < PROBE_CAPS; i++)
 		t->caps[i] = strtoull(line_of(s, caps[i]), NULL, 16);
 	ids(line_of(s, "Uid"), t->uid);
@@ -102,6 +107,27 @@ static void try_calls(struct probe_task *t)
 	}
 }
 
+/* Inode numbers, from links of the form "net:[4026531840]". */
+static void namespaces(struct probe_task *t)
+{
+	static const char *const names[PROBE_NSS] = {
+#define NS(name) #name,
+#include "wire/probe_facts.def"
+#undef NS
+	};
+	_cleanup_close_ int fd = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; i < PROBE_NSS; i++) {
+		char link[64];
+		ssize_t n = readlinkat(fd, names[i], link, sizeof(link) - 1);
+		const char *at;
+
+		link[MAX(n, 0)] = '\0';
+		at = strchr(link, '[');
+		t->ns[i] = at != NULL ? strtoull(at + 1, NULL, 10) : 0;
+	}
+}
+
 static uint32_t try_outside(int fd)
 {
 	char path[32];
@@ -120,16 +146,7 @@ void probe_task(struct probe_task *t, int outside_fd)
 	t->pid = (uint32_t)getpid();
 	from_status(t);
 	t->securebits = (uint32_t)prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
-	for (int i = 0; i < PROBE_NSS; i++) {
-		static const char *const paths[PROBE_NSS] = {
-#define NS(name) "/proc/self/ns/" #name,
-#include "wire/probe_facts.def"
-#undef NS
-		};
-		struct stat st;
-
-		t->ns[i] = stat(paths[i], &st) == 0 ? st.st_ino : 0;
-	}
+	namespaces(t);
 	t->outside = try_outside(outside_fd);
 	try_calls(t);
 }

@@ -5,7 +5,6 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +13,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 /*
  * What a command finds around it: /proc, limits, descriptors, the network. Runs in a process that
@@ -41,18 +42,31 @@ static uint8_t sealed(const char *path)
 	return (fs.f_flag & ST_RDONLY) != 0 ? PROBE_SHUT : PROBE_OPEN;
 }
 
-/* Entries of a folder that are numbers and for which `counts` holds. */
+/* As getdents64(2) has it. */
+struct entry {
+	uint64_t ino, off;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
+
+/* Entries of a folder that are numbers and for which `counts` holds. By the plain call: the C
+ * library's buffer would be taken from and given back to the kernel each time. */
 static uint32_t count_numbers(const char *path, bool (*counts)(int))
 {
-	DIR *d = opendir(path);
-	const struct dirent *e;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	uint32_t n = 0;
+	long got;
 
-	while (d != NULL && (e = readdir(d)) != NULL)
-		n += isdigit((unsigned char)e->d_name[0]) &&
-		     counts((int)strtol(e->d_name, NULL, 10));
-	if (d != NULL)
-		(void)closedir(d);
+	while (fd >= 0 && (got = syscall(SYS_getdents64, fd, probe_text, sizeof(probe_text))) > 0) {
+		for (const char *at = probe_text; at < probe_text + got;) {
+			const struct entry *e = (const struct entry *)(const void *)at;
+
+			n += isdigit((unsigned char)e->name[0]) &&
+			     counts((int)strtol(e->name, NULL, 10));
+			at += e->len;
+		}
+	}
 	return n;
 }
 
@@ -115,12 +129,23 @@ static void limits(struct probe_command *c)
 	}
 }
 
-void probe_command(struct probe_command *c)
+/* The root's file system is where everything the sandbox may write lies. */
+static void room(struct probe_command *c)
+{
+	struct statfs fs;
+
+	if (statfs("/workspace", &fs) < 0)
+		return;
+	c->disk = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
+	c->inodes = fs.f_files;
+}
+
+void probe_command(struct probe_command *c, int outside_fd, bool try_net)
 {
 	int i = 0, fd;
 
 	c->fds = count_numbers("/proc/self/fd", is_kept);
-	probe_task(&c->task, 0);
+	probe_task(&c->task, outside_fd);
 	c->pids = count_numbers("/proc", is_pid);
 	fd = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
 	c->sys_open = fd < 0 ? (uint32_t)errno : 0;
@@ -134,8 +159,9 @@ void probe_command(struct probe_command *c)
 #include "wire/probe_facts.def"
 #undef SEALED
 	i = 0;
-#define REACH(id, name, family, type, port) c->reach[i++] = reach(family, type, port);
+#define REACH(id, name, family, type, port) c->reach[i++] = try_net ? reach(family, type, port) : PROBE_UNTRIED;
 #include "wire/probe_facts.def"
 #undef REACH
 	limits(c);
+	room(c);
 }

@@ -1,9 +1,10 @@
-#include "receipt/receipt.h"
+#include "receipt/envelope_priv.h"
 
 #include "base/num.h"
 #include "base/quote.h"
 #include "core/profile.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <sodium.h>
@@ -23,10 +24,20 @@
  * variables stay out: they may be confidential.
  */
 
+enum { REST_MAX = 96 * 1024 }; /* more than all that is not the caller's can come to */
+
 struct text {
-	struct buf b;
-	bool failed;
+	struct buf *b;
+	int err; /* the first */
 };
+
+static void put(struct text *t, const char *s, size_t n)
+{
+	int r = t->err == 0 ? buf_put(t->b, s, n) : 0;
+
+	if (r < 0)
+		t->err = r;
+}
 
 static void out(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void out(struct text *t, const char *fmt, ...)
@@ -38,8 +49,10 @@ static void out(struct text *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(s, sizeof(s), fmt, ap);
 	va_end(ap);
-	if (n < 0 || (size_t)n >= sizeof(s) || buf_put(&t->b, s, (size_t)n) < 0)
-		t->failed = true;
+	if (n < 0 || (size_t)n >= sizeof(s))
+		t->err = -EMSGSIZE;
+	else
+		put(t, s, (size_t)n);
 }
 
 /* A text of the caller's, as jansson writes it. */
@@ -52,8 +65,10 @@ static void out_n(struct text *t, const char *s, size_t n)
 	if (j == NULL)
 		j = json_string(quote_n(s, n, q));
 	made = json_dumps(j, JSON_ENCODE_ANY | JSON_COMPACT);
-	if (made == NULL || buf_put(&t->b, made, strlen(made)) < 0)
-		t->failed = true;
+	if (made == NULL)
+		t->err = -ENOMEM;
+	else
+		put(t, made, strlen(made));
 	free(made);
 	json_decref(j);
 }
@@ -75,6 +90,9 @@ static void out_number(struct text *t, uint64_t v)
 		out(t, "\"unlimited\"");
 }
 
+/* What fits on a file system, which has 0 for no limit. */
+static void out_room(struct text *t, uint64_t v) { out_number(t, v == 0 ? UINT64_MAX : v); }
+
 static void out_limit(struct text *t, const struct receipt_limit *l)
 {
 	if (l->known)
@@ -95,16 +113,16 @@ static void sort(const char *const *names, uint8_t n, uint8_t *order)
 	}
 }
 
-/* {"NAME":VALUE,...} for a list of names; each value is written by `put`. */
+/* {"NAME":VALUE,...} for a list of names; each is written by `value`. */
 static void out_object(struct text *t, const char *const *names, uint8_t n,
-		       void (*put)(struct text *t, const void *of, uint8_t i), const void *of)
+		       void (*value)(struct text *t, const void *of, uint8_t i), const void *of)
 {
 	uint8_t order[UINT8_MAX];
 
 	sort(names, n, order);
 	for (uint8_t i = 0; i < n; i++) {
 		out(t, "%c\"%s\":", i == 0 ? '{' : ',', names[order[i]]);
-		put(t, of, order[i]);
+		value(t, of, order[i]);
 	}
 	out(t, "}");
 }
@@ -123,7 +141,12 @@ static void put_ns(struct text *t, const void *of, uint8_t i)
 }
 static void put_reach(struct text *t, const void *of, uint8_t i)
 {
-	out(t, "%u", ((const struct probe_command *)of)->reach[i]);
+	uint32_t r = ((const struct probe_command *)of)->reach[i];
+
+	if (r == PROBE_UNTRIED)
+		out(t, "null");
+	else
+		out(t, "%u", r);
 }
 
 static void put_path(struct text *t, const void *of, uint8_t i)
@@ -186,7 +209,7 @@ static void command(struct text *t, char *const *argv)
 	    sodium_bin2hex(hex, sizeof(hex), sum, sizeof(sum)), n);
 }
 
-static void task(struct text *t, const struct probe_task *p, bool outside_tried)
+static void task(struct text *t, const struct probe_task *p)
 {
 	static const char *const sets[PROBE_CAPS] = {"inheritable", "permitted", "effective",
 						     "bounding", "ambient"};
@@ -198,15 +221,10 @@ static void task(struct text *t, const struct probe_task *p, bool outside_tried)
 	out(t, ",\"gid\":[%u,%u,%u],\"groups\":%u,\"namespaces\":", p->gid[0], p->gid[1], p->gid[2],
 	    p->groups);
 	out_object(t, probe_ns_names, PROBE_NSS, put_ns, p);
-	out(t, ",\"no_new_privs\":%s,\"outside_file\":", p->no_new_privs == 1 ? "true" : "false");
-	if (outside_tried)
-		out(t, "%u", p->outside);
-	else
-		out(t, "null");
 	out(t,
-	    ",\"pid\":%u,\"seccomp_filters\":%u,\"seccomp_mode\":%u,\"securebits\":\"%#x\",\"uid\":"
+	    ",\"no_new_privs\":%s,\"outside_file\":%u,\"pid\":%u,\"seccomp_filters\":%u,\"seccomp_mode\":%u,\"securebits\":\"%#x\",\"uid\":"
 	    "[%u,%u,%u]}",
-	    p->pid, p->seccomp_filters, p->seccomp_mode, p->securebits, p->uid[0], p->uid[1],
+	    p->no_new_privs == 1 ? "true" : "false", p->outside, p->pid, p->seccomp_filters, p->seccomp_mode, p->securebits, p->uid[0], p->uid[1],
 	    p->uid[2]);
 }
 
@@ -251,8 +269,12 @@ static void measured(struct text *t, const struct receipt_host *h, const struct 
 	out(t, ",\"pids\":");
 	out_limit(t, &h->pids);
 	out(t, "},\"command\":");
-	task(t, &c->task, h->outside_tried);
-	out(t, ",\"descriptors_above_2\":%u,", c->fds);
+	task(t, &c->task);
+	out(t, ",\"descriptors_above_2\":%u,\"disk\":{\"bytes\":", c->fds);
+	out_room(t, c->disk);
+	out(t, ",\"inodes\":");
+	out_room(t, c->inodes);
+	out(t, "},");
 	map(t, "gid_map", p->gid_map, p->gid_maps);
 	out(t,
 	    ",\"kernel\":{\"landlock_abi\":%u,\"machine\":\"%s\",\"node\":\"%s\",\"release\":\"%"
@@ -265,7 +287,7 @@ static void measured(struct text *t, const struct receipt_host *h, const struct 
 	for (uint32_t i = 0; i < p->ifs; i++)
 		out(t, "%s\"%s\"", i == 0 ? "" : ",", p->if_name[i]);
 	out(t, "]},\"pid1\":");
-	task(t, &p->init, h->outside_tried);
+	task(t, &p->init);
 	out(t, ",\"proc\":{\"covered\":");
 	out_object(t, probe_covered_names, PROBE_COVEREDS, put_path, c->covered);
 	out(t, ",\"processes\":%u,\"read_only\":", c->pids);
@@ -305,38 +327,40 @@ static void gaps(struct text *t, const struct receipt_host *h)
 	out(t, "]");
 }
 
-char *receipt_compose(const struct receipt_host *h, const struct probe *p,
-		      const struct receipt_diffs *d, const uint8_t pub[RECEIPT_PUB])
+int receipt_begin(const struct receipt_host *h, struct buf *file)
 {
-	const struct spec *s = h->spec;
-	char key[RECEIPT_HEX], *ret;
-	struct text t = {.failed = false};
+	struct text t = {.b = file, .err = receipt_room(file)};
 
-	buf_init(&t.b, RECEIPT_MAX / 2);
-	if (buf_reserve(&t.b, 16384) == NULL)
-		return NULL;
 	out(&t, "{");
-	asked(&t, s);
+	asked(&t, h->spec);
 	out(&t, ",\"brig\":\"%s\",", h->version);
 	command(&t, h->argv);
 	out(&t, ",");
-	differences(&t, d);
-	out(&t, ",\"enforced\":%s,\"host\":{\"kernel\":", d->n == 0 ? "true" : "false");
-	out_text(&t, h->release);
-	out(&t, ",\"key\":\"%s\",\"machine\":", receipt_pub_text(pub, key));
-	out_text(&t, h->machine);
-	out(&t, "},\"id\":\"%s\",\"image\":{\"digest\":", s->id);
-	out_text(&t, h->digest);
-	out(&t, ",\"name\":");
-	out_text(&t, s->image);
-	out(&t, "},");
-	measured(&t, h, p);
-	out(&t, ",");
-	gaps(&t, h);
-	out(&t, ",\"schema\":%d,\"tier\":", RECEIPT_SCHEMA);
-	out_text(&t, s->tier);
-	out(&t, ",\"time\":%" PRId64 "}", h->time);
-	ret = t.failed ? NULL : strndup((const char *)buf_head(&t.b), t.b.len);
-	buf_done(&t.b);
-	return ret;
+	return t.err == 0 && buf_room(file) < REST_MAX ? -ENOBUFS : t.err;
+}
+
+int receipt_compose(const struct receipt_host *h, const struct probe *p,
+		    const struct receipt_diffs *d, const uint8_t pub[RECEIPT_PUB], struct buf *file)
+{
+	const struct spec *s = h->spec;
+	struct text text = {.b = file}, *t = &text;
+	char key[RECEIPT_HEX];
+
+	differences(t, d);
+	out(t, ",\"enforced\":%s,\"host\":{\"kernel\":", d->n == 0 ? "true" : "false");
+	out_text(t, h->release);
+	out(t, ",\"key\":\"%s\",\"machine\":", receipt_pub_text(pub, key));
+	out_text(t, h->machine);
+	out(t, "},\"id\":\"%s\",\"image\":{\"digest\":", s->id);
+	out_text(t, h->digest);
+	out(t, ",\"name\":");
+	out_text(t, s->image);
+	out(t, "},");
+	measured(t, h, p);
+	out(t, ",");
+	gaps(t, h);
+	out(t, ",\"schema\":%d,\"tier\":", RECEIPT_SCHEMA);
+	out_text(t, s->tier);
+	out(t, ",\"time\":%" PRId64 "}", h->time);
+	return t->err;
 }

@@ -29,7 +29,7 @@ enum {
 	LINE_LEN = SIG_AT + 2 * RECEIPT_SIG + 1, /* with its line end */
 };
 
-/* The signed bytes; owned. */
+/* The bytes a verifier takes as signed; owned. */
 static uint8_t *to_sign(const char *payload, size_t n)
 {
 	uint8_t *m = malloc(sizeof(domain) + n);
@@ -41,25 +41,33 @@ static uint8_t *to_sign(const char *payload, size_t n)
 	return m;
 }
 
-int receipt_seal(const char *payload, const struct receipt_key *k, struct buf *out)
+int receipt_room(struct buf *file)
 {
-	size_t n = strlen(payload);
-	_cleanup_free_ uint8_t *m = to_sign(payload, n);
-	char line[LINE_LEN + 1], pub[RECEIPT_HEX], hex[2 * RECEIPT_SIG + 1];
-	uint8_t sig[RECEIPT_SIG];
-	int r;
+	uint8_t *at = buf_reserve(file, 16 * 1024); /* most receipts */
 
-	if (m == NULL)
+	if (at == NULL)
 		return -ENOMEM;
-	if (crypto_sign_detached(sig, NULL, m, sizeof(domain) + n, k->secret) != 0)
+	memset(at, ' ', LINE_LEN);
+	buf_commit(file, LINE_LEN);
+	return 0;
+}
+
+int receipt_seal(const struct receipt_key *k, struct buf *file)
+{
+	char line[LINE_LEN + 1], pub[RECEIPT_HEX], hex[2 * RECEIPT_SIG + 1];
+	uint8_t sig[RECEIPT_SIG], *head = file->data + file->off;
+	uint8_t *m = head + LINE_LEN - sizeof(domain);
+
+	/* what is signed begins with the domain, for which there is room where the line will be */
+	memcpy(m, domain, sizeof(domain));
+	if (crypto_sign_detached(sig, NULL, m, file->len - LINE_LEN + sizeof(domain), k->secret) !=
+	    0)
 		return -EIO;
 	(void)snprintf(line, sizeof(line), "%s%s%s %s\n", magic, version,
 		       receipt_pub_text(k->pub, pub),
 		       sodium_bin2hex(hex, sizeof(hex), sig, sizeof(sig)));
-	r = buf_put(out, line, LINE_LEN);
-	if (r == 0)
-		r = buf_put(out, payload, n);
-	return r == 0 ? buf_put(out, "\n", 1) : r;
+	memcpy(head, line, LINE_LEN);
+	return buf_put(file, "\n", 1);
 }
 
 static bool hex_at(const char *s, size_t bytes, uint8_t *ret)

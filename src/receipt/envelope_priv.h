@@ -9,5 +9,7 @@ struct receipt_parts {
 };
 /* Take a file apart; nothing is verified yet. */
 int must_check receipt_split(const void *p, size_t n, struct receipt_parts *ret, struct err *e);
+/* Leave room for the first line, which receipt_seal writes. 0, -ENOMEM. */
+int must_check receipt_room(struct buf *file);
 /* Is the signature that of pub? */
 bool receipt_signed_by(const struct receipt_parts *r, const uint8_t pub[RECEIPT_PUB]);

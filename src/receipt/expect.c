@@ -47,53 +47,61 @@ static void differ(struct receipt_diffs *to, const char *wall, const char *asked
 	va_end(ap);
 }
 
+/* A text made where it is needed, since most never are. */
+static const char *text(char dst[RECEIPT_TEXT], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static const char *text(char dst[RECEIPT_TEXT], const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(dst, RECEIPT_TEXT, fmt, ap);
+	va_end(ap);
+	return dst;
+}
+
 static void check_caps(const struct probe_task *t, const char *who, uint64_t may,
 		       struct receipt_diffs *to)
 {
 	static const char *const sets[PROBE_CAPS] = {"inheritable", "permitted", "effective",
 						     "bounding", "ambient"};
-	char wall[64], asked[RECEIPT_TEXT];
+	char wall[RECEIPT_TEXT], asked[RECEIPT_TEXT];
 
 	for (int i = 0; i < PROBE_CAPS; i++) {
 		uint64_t allowed = i == PROBE_CAP_BND ? 0 : may;
 
-		(void)snprintf(wall, sizeof(wall), "%s capabilities of %s", sets[i], who);
-		(void)snprintf(asked, sizeof(asked), "none but %#" PRIx64, allowed);
 		if ((t->caps[i] & ~allowed) != 0)
-			differ(to, wall, allowed == 0 ? "none" : asked, "%#" PRIx64, t->caps[i]);
+			differ(to, text(wall, "%s capabilities of %s", sets[i], who),
+			       allowed == 0 ? "none" : text(asked, "none but %#" PRIx64, allowed),
+			       "%#" PRIx64, t->caps[i]);
 	}
-	(void)snprintf(wall, sizeof(wall), "securebits of %s", who);
 	if ((t->securebits & SECURE_BITS) != SECURE_BITS)
-		differ(to, wall, "0xeb, locked", "%#x", t->securebits);
+		differ(to, text(wall, "securebits of %s", who), "0xeb, locked", "%#x",
+		       t->securebits);
 }
 
 static void check_task(const struct receipt_host *h, const struct probe_task *t, const char *who,
 		       uint64_t caps, struct receipt_diffs *to)
 {
-	char wall[64];
+	char wall[RECEIPT_TEXT];
 
-	(void)snprintf(wall, sizeof(wall), "no_new_privs of %s", who);
 	if (t->no_new_privs != 1)
-		differ(to, wall, "set", "not set");
-	(void)snprintf(wall, sizeof(wall), "seccomp of %s", who);
+		differ(to, text(wall, "no_new_privs of %s", who), "set", "not set");
 	if (t->seccomp_mode != MODE_FILTER)
-		differ(to, wall, "a filter", "mode %u", t->seccomp_mode);
+		differ(to, text(wall, "seccomp of %s", who), "a filter", "mode %u",
+		       t->seccomp_mode);
 	check_caps(t, who, caps, to);
-	for (int i = 0; i < PROBE_NSS; i++) {
-		(void)snprintf(wall, sizeof(wall), "%s namespace of %s", probe_ns_names[i], who);
+	for (int i = 0; i < PROBE_NSS; i++)
 		if (i != PROBE_NS_time && (t->ns[i] == 0 || t->ns[i] == h->ns[i]))
-			differ(to, wall, "its own", "%s", t->ns[i] == 0 ? "unknown" : "the host's");
-	}
-	for (int i = 0; i < PROBE_CALLS; i++) {
-		(void)snprintf(wall, sizeof(wall), "%s by %s", probe_call_names[i], who);
+			differ(to, text(wall, "%s namespace of %s", probe_ns_names[i], who),
+			       "its own", "%s", t->ns[i] == 0 ? "unknown" : "the host's");
+	for (int i = 0; i < PROBE_CALLS; i++)
 		if (t->call[i] != probe_call_wants[i])
-			differ(to, wall,
+			differ(to, text(wall, "%s by %s", probe_call_names[i], who),
 			       probe_call_wants[i] == EPERM ? "refused, EPERM" : "refused, ENOSYS",
 			       t->call[i] == 0 ? "let through" : "errno %u", t->call[i]);
-	}
-	(void)snprintf(wall, sizeof(wall), "Landlock of %s", who);
-	if (h->landlock && h->outside_tried && t->outside != EACCES)
-		differ(to, wall, "a file outside is refused, EACCES",
+	if (h->landlock && t->outside != EACCES)
+		differ(to, text(wall, "Landlock of %s", who), "a file outside is refused, EACCES",
 		       t->outside == 0 ? "it could be opened" : "errno %u", t->outside);
 }
 
@@ -182,22 +190,20 @@ static void check_mounts(const struct receipt_host *h, const struct probe *p,
 
 static void check_proc(const struct probe_command *c, struct receipt_diffs *to)
 {
-	char wall[48];
+	char wall[RECEIPT_TEXT];
 
 	if (c->pids == 0 || c->pids > 2)
 		differ(to, "processes in /proc", "PID 1 and the command", "%u", c->pids);
 	if (c->sys_open == 0)
 		differ(to, "/proc/sys", "not writable", "opened for writing");
-	for (int i = 0; i < PROBE_COVEREDS; i++) {
-		(void)snprintf(wall, sizeof(wall), "/proc/%s", probe_covered_names[i]);
+	for (int i = 0; i < PROBE_COVEREDS; i++)
 		if (c->covered[i] == PROBE_OPEN)
-			differ(to, wall, "covered", "the kernel's file");
-	}
-	for (int i = 0; i < PROBE_SEALEDS; i++) {
-		(void)snprintf(wall, sizeof(wall), "/proc/%s", probe_sealed_names[i]);
+			differ(to, text(wall, "/proc/%s", probe_covered_names[i]), "covered",
+			       "the kernel's file");
+	for (int i = 0; i < PROBE_SEALEDS; i++)
 		if (c->sealed[i] == PROBE_OPEN)
-			differ(to, wall, "read-only", "writable");
-	}
+			differ(to, text(wall, "/proc/%s", probe_sealed_names[i]), "read-only",
+			       "writable");
 	if (c->fds != 0)
 		differ(to, "descriptors of the command", "0, 1 and 2", "%u more", c->fds);
 }
@@ -212,7 +218,10 @@ static void check_net(const struct receipt_host *h, const struct probe *p, struc
 		/* a kernel without IPv6 has no such socket either */
 		if (r != ENETUNREACH && r != EAFNOSUPPORT)
 			differ(to, probe_reach_names[i], "unreachable",
-			       r == 0 ? "on its way" : "errno %u", r);
+			       r == 0		    ? "on its way"
+			       : r == PROBE_UNTRIED ? "not tried"
+						    : "errno %u",
+			       r);
 	}
 	for (uint32_t i = 0; i < p->ifs; i++)
 		if (strcmp(p->if_name[i], "lo") != 0)
@@ -222,35 +231,47 @@ static void check_net(const struct receipt_host *h, const struct probe *p, struc
 static void check_limit(const char *what, uint64_t asked, const struct receipt_limit *l,
 			struct receipt_diffs *to)
 {
-	char text[RECEIPT_TEXT];
+	char number[RECEIPT_TEXT];
 
-	if (asked == 0 || !l->known || l->value <= asked)
-		return;
-	(void)snprintf(text, sizeof(text), "%" PRIu64, asked);
-	if (l->value == UINT64_MAX)
-		differ(to, what, text, "none");
-	else
-		differ(to, what, text, "%" PRIu64, l->value);
+	if (asked != 0 && l->known && l->value > asked)
+		differ(to, what, text(number, "%" PRIu64, asked),
+		       l->value == UINT64_MAX ? "none" : "%" PRIu64, l->value);
+}
+
+/* The disk limit is rounded up to pages. */
+static void check_room(const struct spec *s, const struct probe_command *c,
+		       struct receipt_diffs *to)
+{
+	const uint64_t page = 4096;
+	char asked[RECEIPT_TEXT];
+
+	if (c->disk == 0 || (c->disk > s->disk && c->disk - s->disk >= page))
+		differ(to, "disk limit", text(asked, "%" PRIu64, s->disk),
+		       c->disk == 0 ? "none" : "%" PRIu64, c->disk);
+	if (c->inodes == 0 || c->inodes > s->inodes)
+		differ(to, "inode limit", text(asked, "%" PRIu64, s->inodes),
+		       c->inodes == 0 ? "none" : "%" PRIu64, c->inodes);
 }
 
 static void check_limits(const struct receipt_host *h, const struct probe_command *c,
 			 struct receipt_diffs *to)
 {
 	const uint32_t pids = h->spec->pids;
-	char wall[48], asked[RECEIPT_TEXT];
+	char wall[RECEIPT_TEXT], asked[RECEIPT_TEXT];
 
 	check_limit("memory limit", h->spec->memory, &h->memory, to);
 	check_limit("process limit", pids, &h->pids, to);
 	check_limit("cpu limit, thousandths", h->spec->cpu_milli, &h->cpu_milli, to);
+	check_room(h->spec, c, to);
 	for (int i = 0; i < PROBE_LIMITS; i++) {
 		uint64_t soft = probe_limits[i].soft, hard = probe_limits[i].hard;
 
 		if (i == PROBE_LIMIT_NPROC && h->pids_by_rlimit && pids != 0)
 			soft = hard = pids;
-		(void)snprintf(wall, sizeof(wall), "resource limit %s", probe_limits[i].name);
-		(void)snprintf(asked, sizeof(asked), "at most %" PRIu64 ", %" PRIu64, soft, hard);
 		if (c->soft[i] > soft || c->hard[i] > hard)
-			differ(to, wall, asked, "%" PRIu64 ", %" PRIu64, c->soft[i], c->hard[i]);
+			differ(to, text(wall, "resource limit %s", probe_limits[i].name),
+			       text(asked, "at most %" PRIu64 ", %" PRIu64, soft, hard),
+			       "%" PRIu64 ", %" PRIu64, c->soft[i], c->hard[i]);
 	}
 }
 

@@ -11,44 +11,85 @@
 #include <sys/stat.h>
 
 /*
- * A receipt's file. It is opened under a name beside its own before the sandbox starts, so that a
- * place where nothing can be written is known by then, and renamed when it is whole: whoever looks
- * finds the old file, or the whole new one. What is there must be a plain file or nothing; a link
- * is replaced, not followed.
+ * A receipt's file. It is opened before it is known whether the command may run, so that a place
+ * where nothing can be written is known by then, and gets its name when it is whole: whoever looks
+ * finds the old file, or the whole new one. What is there must be a plain file or nothing; a link is
+ * replaced, not followed.
+ *
+ * Until then it is a file without a name (open(2), O_TMPFILE), of which a kill leaves nothing. To
+ * take the place of another it needs a name beside it for the moment between two system calls. On a
+ * file system without O_TMPFILE it has that name from the start.
  */
+
+/* Its folder, and a name in there that no receipt has. */
+static int make_names(struct receipt_file *f, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	int n = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
+
+	f->path = strdup(path);
+	if (f->path == NULL ||
+	    asprintf(&f->folder, "%.*s", n, slash == NULL ? "." : path) < 0) {
+		f->folder = NULL;
+		return -ENOMEM;
+	}
+	if (asprintf(&f->temp, "%s/.brig-receipt.%d.new", f->folder, (int)getpid()) < 0) {
+		f->temp = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int open_new(struct receipt_file *f)
+{
+	f->fd = open(f->folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
+	if (f->fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return f->fd < 0 ? -errno : 0;
+	if (unlink(f->temp) < 0 && errno != ENOENT) /* left by a process of our number */
+		return -errno;
+	f->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	f->named = f->fd >= 0;
+	return f->fd < 0 ? -errno : 0;
+}
 
 int receipt_file_open(const char *path, struct receipt_file *ret, struct err *e)
 {
-	struct receipt_file f = {.fd = -1};
 	char q[QUOTE_MAX];
 	struct stat st;
+	int r;
 
-	*ret = f;
-	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+	*ret = (struct receipt_file){.fd = -1};
+	ret->replaces = lstat(path, &st) == 0;
+	if (ret->replaces && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
 		return err_set(e, ERR_INVALID, EINVAL,
 			       "--receipt %s: it is there and no plain file", quote(path, q));
-	f.path = strdup(path);
-	if (f.path == NULL || asprintf(&f.temp, "%s.%d.new", path, (int)getpid()) < 0)
-		f.temp = NULL;
-	if (f.temp != NULL) {
-		/* left by a process of our number that was killed */
-		if (unlink(f.temp) < 0 && errno != ENOENT)
-			f.fd = -1;
-		else
-			f.fd = open(f.temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-				    0644);
-	} else {
-		errno = ENOMEM;
+	r = make_names(ret, path);
+	if (r == 0)
+		r = open_new(ret);
+	if (r < 0) {
+		receipt_file_done(ret);
+		return err_set(e, ERR_INVALID, -r, "--receipt %s: %s", quote(path, q),
+			       strerror(-r));
 	}
-	if (f.fd < 0) {
-		int err = errno;
+	return 0;
+}
 
-		free(f.path);
-		free(f.temp);
-		return err_set(e, ERR_INVALID, err, "--receipt %s: %s", quote(path, q),
-			       strerror(err));
-	}
-	*ret = f;
+/* Give the file without a name one: its own, or beside what is there. */
+static int give_name(struct receipt_file *f)
+{
+	char self[64];
+
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", f->fd);
+	if (!f->replaces && linkat(AT_FDCWD, self, AT_FDCWD, f->path, AT_SYMLINK_FOLLOW) == 0)
+		return 0;
+	if (!f->replaces && errno != EEXIST)
+		return -errno;
+	/* left by a process of our number that was killed */
+	if (linkat(AT_FDCWD, self, AT_FDCWD, f->temp, AT_SYMLINK_FOLLOW) < 0 &&
+	    (errno != EEXIST || unlink(f->temp) < 0 ||
+	     linkat(AT_FDCWD, self, AT_FDCWD, f->temp, AT_SYMLINK_FOLLOW) < 0))
+		return -errno;
+	f->named = true;
 	return 0;
 }
 
@@ -57,14 +98,26 @@ int receipt_file_write(struct receipt_file *f, const void *p, size_t n, struct e
 	char q[QUOTE_MAX];
 	int r = file_write_all(f->fd, p, n);
 
-	if (close(steal_fd(&f->fd)) < 0 && r == 0)
-		r = -errno;
-	if (r == 0 && rename(f->temp, f->path) < 0)
+	if (r == 0 && !f->named)
+		r = give_name(f);
+	if (r == 0 && f->named && rename(f->temp, f->path) < 0)
 		r = -errno;
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "--receipt %s: %s", quote(f->path, q),
 			       strerror(-r));
-	free(steal_ptr(&f->temp));
+	f->named = false;
+	return 0;
+}
+
+int receipt_file_sync(struct receipt_file *f, struct err *e)
+{
+	_cleanup_close_ int dir_fd = open(f->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char q[QUOTE_MAX];
+
+	/* EINVAL: a file system that knows no such thing */
+	if ((fsync(f->fd) < 0 || dir_fd < 0 || fsync(dir_fd) < 0) && errno != EINVAL)
+		return err_set(e, ERR_INTERNAL, errno, "--receipt %s: %s", quote(f->path, q),
+			       strerror(errno));
 	return 0;
 }
 
@@ -72,9 +125,10 @@ void receipt_file_done(struct receipt_file *f)
 {
 	if (f->fd >= 0)
 		(void)close(steal_fd(&f->fd));
-	if (f->temp != NULL)
+	if (f->named && f->temp != NULL)
 		(void)unlink(f->temp);
 	free(f->temp);
+	free(f->folder);
 	free(f->path);
 	*f = (struct receipt_file){.fd = -1};
 }

@@ -103,7 +103,7 @@ static int open_folder(const char *folder, int *ret_fd, struct err *e)
 	return 0;
 }
 
-int receipt_key_load(const char *folder, struct receipt_key *ret, struct err *e)
+int receipt_key_load(const char *folder, bool make, struct receipt_key *ret, struct err *e)
 {
 	_cleanup_close_ int dir_fd = -1, fd = -1;
 	uint8_t seed[RECEIPT_SEED];
@@ -112,7 +112,7 @@ int receipt_key_load(const char *folder, struct receipt_key *ret, struct err *e)
 	if (r < 0)
 		return r;
 	fd = openat(dir_fd, key_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0 && errno == ENOENT) {
+	if (fd < 0 && errno == ENOENT && make) {
 		r = write_new(dir_fd, e);
 		if (r < 0)
 			return r;

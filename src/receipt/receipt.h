@@ -50,7 +50,6 @@ struct receipt_host {
 	bool own_ids;		       /* the sandbox has a range of host ids of its own (root) */
 	uint32_t euid;		       /* the caller's */
 	bool landlock;		       /* it should stand */
-	bool outside_tried;	       /* a descriptor of the host was passed in to try it */
 	bool pids_by_rlimit;	       /* the process limit is RLIMIT_NPROC */
 	struct receipt_limit memory, pids, cpu_milli; /* cgroup files, read by the host */
 	struct receipt_gap gap[RECEIPT_GAPS_MAX];
@@ -77,23 +76,28 @@ struct receipt_key {
 	    secret[RECEIPT_SEED + RECEIPT_PUB]; /* seed and public half, as libsodium has them */
 };
 /*
- * key.c: the machine's key, <folder>/receipt.key: 32 random bytes, 0600, made when it is missing.
- * Two callers at once get the same one. A file of another size, mode or owner, or a link, is
- * refused. The folder must exist.
+ * key.c: the machine's key, <folder>/receipt.key: 32 random bytes, 0600. When it is missing it is
+ * made, if `make`; two callers at once then get the same one; else -ENOENT. A file of another size,
+ * mode or owner, or a link, is refused. The folder must exist.
  */
-int must_check receipt_key_load(const char *folder, struct receipt_key *ret, struct err *e);
+int must_check receipt_key_load(const char *folder, bool make, struct receipt_key *ret,
+				struct err *e);
 int must_check receipt_key_from_seed(const uint8_t seed[RECEIPT_SEED], struct receipt_key *ret);
 void receipt_key_wipe(struct receipt_key *k);
 /* A public key in hex, or the file that holds it: 64 hex digits and at most a line end. */
 int must_check receipt_pub_read(const char *word, uint8_t ret[RECEIPT_PUB], struct err *e);
 const char *receipt_pub_text(const uint8_t pub[RECEIPT_PUB], char dst[RECEIPT_HEX]);
 
-/* compose.c: the payload, JSON in canonical form, owned by the caller (free). NULL = out of memory.
+/*
+ * A file is made in one buffer with a maximum of RECEIPT_MAX, in three steps: what is known before
+ * anything was measured (of *h: spec, version, argv), and with that whether the rest has room; the
+ * rest of the payload; the signature. Each 0, -ENOMEM, -ENOBUFS.
  */
-char *receipt_compose(const struct receipt_host *h, const struct probe *p,
-		      const struct receipt_diffs *d, const uint8_t pub[RECEIPT_PUB]);
-/* envelope.c: the whole file appended to out. 0, -ENOMEM, -ENOBUFS. */
-int must_check receipt_seal(const char *payload, const struct receipt_key *k, struct buf *out);
+int must_check receipt_begin(const struct receipt_host *h, struct buf *file); /* compose.c */
+int must_check receipt_compose(const struct receipt_host *h, const struct probe *p,
+			       const struct receipt_diffs *d, const uint8_t pub[RECEIPT_PUB],
+			       struct buf *file);
+int must_check receipt_seal(const struct receipt_key *k, struct buf *file); /* envelope.c */
 
 /* What a verified receipt says, for people. */
 struct receipt_facts {
@@ -115,13 +119,20 @@ struct receipt_facts {
 int must_check receipt_verify(const void *p, size_t n, const uint8_t pub[RECEIPT_PUB],
 			      struct receipt_facts *ret, struct err *e);
 
-/* file.c: a new file that takes path's place when it is whole, and is removed when it never is. */
+/*
+ * file.c: a new file that takes path's place when it is whole. Until then it has no name, so that
+ * nothing is left of it whatever happens.
+ */
 struct receipt_file {
-	char *path, *temp; /* owned */
-	int fd;
+	char *path, *folder, *temp; /* owned */
+	int fd;			    /* -1 = none */
+	bool replaces;		    /* there was one when it was opened */
+	bool named;		    /* as temp: a file system without O_TMPFILE */
 };
 int must_check receipt_file_open(const char *path, struct receipt_file *ret, struct err *e);
 int must_check receipt_file_write(struct receipt_file *f, const void *p, size_t n, struct err *e);
-void receipt_file_done(struct receipt_file *f); /* accepts one never opened ({NULL, NULL, -1}) */
+/* Wait until what was written, and its name, are on the disk. */
+int must_check receipt_file_sync(struct receipt_file *f, struct err *e);
+void receipt_file_done(struct receipt_file *f); /* accepts one never opened ({.fd = -1}) */
 /* Read a file of at most RECEIPT_MAX bytes; *ret is owned (free). */
 int must_check receipt_file_read(const char *path, uint8_t **ret, size_t *ret_n, struct err *e);

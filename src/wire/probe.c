@@ -99,7 +99,7 @@ static bool command_ok(const struct probe_command *c)
 		if (c->sealed[i] >= PROBE_PATHS)
 			return false;
 	for (int i = 0; i < PROBE_REACHES; i++)
-		if (c->reach[i] > ERRNO_MAX)
+		if (c->reach[i] > ERRNO_MAX && c->reach[i] != PROBE_UNTRIED)
 			return false;
 	return task_ok(&c->task) && c->pids <= COUNT_MAX && c->sys_open <= ERRNO_MAX &&
 	       c->pad2 == 0 && c->fds <= COUNT_MAX && is_zero(c->pad, sizeof(c->pad));

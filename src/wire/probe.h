@@ -1,9 +1,14 @@
 #pragma once
 /*
- * What a PROBE request (wire/request_kinds.def) tells: how the walls look from inside, measured by
- * the agent before anything else ran. Both ends are x86-64, so the report is one structure of fixed
- * size; it comes as DATA on CHAN_OUT up to the last mount that is filled in, and nothing follows
- * it.
+ * How the walls look from inside: what an EXEC with REQ_FD_MEASURE tells before it runs anything.
+ *
+ * Two descriptors come last with such a request: one end of a SOCK_SEQPACKET pair, and a file of the
+ * host (O_PATH), which the sandbox tries to open. PID 1 measures itself, then the command's own
+ * process itself, where only execve(2) is left to do. It sends one message on the socket, the report,
+ * and waits for one byte, PROBE_GO. Anything else, as the end of the socket, ends it unstarted.
+ *
+ * Both ends are x86-64, so the report is one structure of fixed size; it is sent up to the last mount
+ * that is filled in.
  *
  * The sender is hostile to the host: probe_decode is the only reader. It checks that the structure
  * is of this version and well-formed (numbers in range, texts printable and ended, unused room
@@ -14,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROBE_MAGIC = 0x50524942 /* "BIRP" */, PROBE_VERSION = 1 };
+enum { PROBE_MAGIC = 0x50524942 /* "BIRP" */, PROBE_VERSION = 2, PROBE_GO = 'G' };
 
 enum probe_call {
 #define CALL(id, ...) PROBE_CALL_##id,
@@ -85,6 +90,7 @@ enum {
 	PROBE_MOUNTS_MAX = 96,
 	PROBE_MAPS_MAX = 4,
 	PROBE_IFS_MAX = 4,
+	PROBE_UNTRIED = UINT16_MAX, /* no errno */
 };
 
 /* What a started command finds. */
@@ -98,8 +104,9 @@ struct probe_command {
 	uint8_t covered[PROBE_COVEREDS]; /* enum probe_path */
 	uint8_t sealed[PROBE_SEALEDS];
 	uint8_t pad[32 - (PROBE_COVEREDS + PROBE_SEALEDS) % 32];
-	uint32_t reach[PROBE_REACHES]; /* errno, 0 = connected or under way */
+	uint32_t reach[PROBE_REACHES]; /* errno, 0 = connected or under way, PROBE_UNTRIED */
 	uint64_t soft[PROBE_LIMITS], hard[PROBE_LIMITS];
+	uint64_t disk, inodes; /* what fits on the file system of /workspace: bytes, files; 0 = any number */
 };
 
 enum probe_mount_flag {

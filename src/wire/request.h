@@ -41,7 +41,8 @@ enum req_flags {
 	REQ_KEEP_OWNER = 1u << 8, /* pack: carry numeric owners (default: the request's user) */
 	REQ_GITIGNORE = 1u << 9, /* pack out: leave out what .gitignore files name */
 	REQ_SOLE = 1u << 10,     /* exec: the sandbox lives only for this one: no guard needed without a leaf */
-	REQ_FD_OUTSIDE = 1u << 11, /* probe: a file of the host came as a descriptor: opening it must fail */
+	REQ_FD_MEASURE = 1u << 11, /* exec: two descriptors came last, a socket and a file of the host: see wire/probe.h */
+	REQ_TRY_NET = 1u << 12,    /* with it: nothing may be reached, so try */
 };
 
 enum result_how {

@@ -19,7 +19,8 @@ IN, OUT, ERR = range(3)
 MORE, FDS = 1, 2
 (EXEC, STAT, LIST, READ, WRITE, MKDIR, MOVE, REMOVE, WATCH, PACK_IN, PACK_OUT, METRICS, PORT, CLOCK_SET,
  RESEED, SHUTDOWN) = range(1, 17)
-TTY, STDIN, FD_STDIO, FD_LEAF, NOFOLLOW, PARENTS, APPEND, RECURSIVE, _, _, SOLE = (1 << i for i in range(11))
+(TTY, STDIN, FD_STDIO, FD_LEAF, NOFOLLOW, PARENTS, APPEND, RECURSIVE, _, _, SOLE,
+ FD_MEASURE) = (1 << i for i in range(12))
 DONE, EXIT, SIGNALLED, ERROR = range(4)
 WINDOW = 256 * 1024
 FIELDS = {"kind": 1, "flags": 2, "arg": 3, "env": 4, "cwd": 5, "user": 6, "rows": 7, "cols": 8, "path": 9,

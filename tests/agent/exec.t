@@ -221,4 +221,29 @@ c.close()
         t.eq((p.result["how"], p.result["errno"]), (ERROR, 111), "nobody listens: connection refused")
 
 
-main(output, stdin, errors, environment, descriptors, terminal, signals, port)
+def measured(t):
+    """Nothing runs before the word came, in the first command (which borrows PID 1's memory), in later ones, and with
+    a guard."""
+    with Agent() as a:
+        for flags in (SOLE, SOLE, 0):
+            for word, ran in ((b"G", True), (b"x", False), (b"", False), (b"G", True)):
+                sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                outside = os.open("/proc/version", os.O_PATH)
+                s = a.exec("sh", "-c", "echo ran; ls /proc/self/fd | wc -l", flags=flags | FD_MEASURE,
+                           fds=[theirs.fileno(), outside])
+                theirs.close()
+                os.close(outside)
+                sock.settimeout(60)
+                report = sock.recv(1 << 16)
+                t.eq(report[:8], b"BIRP\x02\0\0\0", "a report comes")
+                if word:
+                    sock.send(word)
+                sock.close()
+                s.wait()
+                if ran:
+                    t.eq((s.out[OUT].split(), s.result.get("code")), ([b"ran", b"4"], 0), "the word came, and nothing else stays open")
+                else:
+                    t.eq((s.out[OUT], s.result["how"], s.result.get("errno")), (b"", ERROR, 125), f"{word}: it was called off: {s.text}")
+
+
+main(output, stdin, errors, environment, descriptors, terminal, signals, measured, port)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -98,6 +99,11 @@ def verifies_offline_with_the_public_key_alone(m):
     j = json.loads(done(verify(m, p, "--json")).out)
     eq([j["genuine"], j["enforced"], j["key"], j["receipt"]], [True, True, key_of(m), load(p)[2]], "--json")
     other = {"BRIG_STATE": m.path("other")}
+    r = done(m.brig("receipt", "verify", p, env=other), rc=125, out=b"")
+    ok(b"no signing key" in r.err and not os.path.exists(other["BRIG_STATE"]), f"verifying makes no key: {r}")
+    os.mkdir(other["BRIG_STATE"], 0o700)
+    m.give(other["BRIG_STATE"])
+    done(m.brig("receipt", "key", env=other))
     r = done(m.brig("receipt", "verify", p, env=other), rc=1)
     ok(b"another key" in r.err, r)
     done(m.brig("receipt", "verify", "--key", key_of(m), p, env=other))
@@ -124,18 +130,34 @@ def openssl_agrees(m):
 
 @case
 def damaged_files_are_refused_whole(m):
-    p, bad = m.path("r"), m.path("bad")
+    p, p2, bad = m.path("r"), m.path("r2"), m.path("bad")
     done(m.run("--receipt", p, "--", "true"))
-    with open(p, "rb") as f:
-        good = f.read()
-    for what, data in (("cut", good[:-1]), ("cut more", good[:100]), ("empty", b""), ("longer", good + b"\n"),
-                       ("edited", good.replace(b'"enforced":true', b'"enforced":null')), ("text", b"hello\n"),
-                       ("newer", good.replace(b"receipt 1", b"receipt 2", 1)), ("huge", good + b"x" * (1 << 20))):
+    done(m.run("--receipt", p2, "--", "false"), rc=1)
+    with open(p, "rb") as f, open(p2, "rb") as f2:
+        good, good2 = f.read(), f2.read()
+    (line, payload), (line2, payload2) = good.split(b"\n")[:2], good2.split(b"\n")[:2]
+    key, other = line.split()[2], b"d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+    for what, data, reason in (
+            ("cut", good[:-1], "cut short"), ("cut more", good[:100], "cut short"), ("empty", b"", "not a receipt"),
+            ("half", good[:len(good) // 2] + b"\n", "the signature does not fit"),
+            ("longer", good + b"\n", "something follows"), ("two in one", good + good2, "something follows"),
+            ("edited", good.replace(b'"enforced":true', b'"enforced":null'), "the signature does not fit"),
+            ("re-spelt", line + b"\n" + json.dumps(json.loads(payload)).encode() + b"\n", "the signature does not fit"),
+            ("of another's payload", line + b"\n" + payload2 + b"\n", "the signature does not fit"),
+            ("of another's signature", line2 + b"\n" + payload + b"\n", "the signature does not fit"),
+            ("of another key", good.replace(key, other, 1), "it names another key"),
+            ("renamed throughout", good.replace(key, other), "it names another key"),
+            ("in capitals", good.replace(key, key.upper(), 1), "its first line is malformed"),
+            ("with line ends of another system", good.replace(b"\n", b"\r\n"), "its first line is malformed"),
+            ("the payload alone", payload + b"\n", "not a receipt"), ("text", b"hello\n", "not a receipt"),
+            ("newer", good.replace(b"receipt 1", b"receipt 2", 1), "a format this version of brig does not know"),
+            ("huge", good + b"x" * (1 << 20), "larger than any receipt")):
         with open(bad, "wb") as f:
             f.write(data)
         r = done(verify(m, bad), rc=1, out=b"")
-        ok(r.err.startswith(b"brig: "), f"{what}: {r}")
-        eq(json.loads(done(verify(m, bad, "--json"), rc=1).out)["genuine"], False, what)
+        ok(r.err.startswith(b"brig: ") and reason.encode() in r.err, f"{what}: {r}")
+        j = json.loads(done(verify(m, bad, "--json"), rc=1).out)
+        ok(j["genuine"] is False and reason in j["reason"], f"{what}: {j}")
     for argv in (["verify"], ["verify", "/nonexistent"], ["what"], [], ["key", "x"], ["verify", "--key", "00", p]):
         done(m.brig("receipt", *argv), rc=125, out=b"")
 
@@ -215,13 +237,44 @@ def an_old_file_is_replaced_and_never_half(m):
 
 
 @case
-def comes_before_files_and_with_every_setting(m):
+def a_file_that_cannot_be_written_whole_fails_the_run(m):
+    d = m.mkdir("d")
+    p = os.path.join(d, "r")
+    with open(p, "w", encoding="ascii") as f:
+        f.write("old")
+    m.give(p)
+    # at most 1 KiB, by a limit that is an error to whoever ignores its signal
+    limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 2; exec "$@"', "sh", *m.run_argv("--receipt", p, "--", "sleep", "1000")]
+    r = done(m.exec(limited), rc=125)
+    ok(b"--receipt" in r.err and b"File too large" in r.err, r)
+    with open(p, encoding="ascii") as f:
+        eq(f.read(), "old", "what was there")
+    eq(os.listdir(d), ["r"], "left behind")
+
+
+@case
+def nothing_is_tried_that_a_gate_would_answer(m):
+    p = m.path("r")
+    r = done(m.run("--json", "--receipt", p, "--allow", "example.com:443", "--", "true"))
+    _, _, j = load(p)
+    eq(set(j["measured"]["network"]["errno"].values()), {None}, "tried")
+    eq([j["enforced"], j["measured"]["network"]["interfaces"]], [True, ["lo"]], "conclusion")
+    eq(json.loads(r.out)["egress"], {"allowed": 0, "denied": 0, "blocked": []}, "what the gate saw")
+    done(m.run("--receipt", p, "--", "true"))
+    ok(None not in load(p)[2]["measured"]["network"]["errno"].values(), "without a gate all is tried")
+
+
+@case
+def comes_before_the_command_and_with_every_setting(m):
     p, src = m.path("r"), m.put("in.txt", "data")
     for opts in (("--root", "overlay"), ("--root", "overlay", "--root-caps", "files"), ("--file", f"{src}:in.txt"),
-                 ("--timeout", "20s"), ("--workdir", "/tmp")):
+                 ("--timeout", "20s"), ("--workdir", "/tmp"), ("--json", "--result-file", m.path("res"))):
         r = done(m.run("--receipt", p, *opts, "--", "sh", "-c", "cat in.txt 2>/dev/null; exit 3"), rc=3)
-        eq(r.out, b"data" if "--file" in opts else b"", opts)
+        if "--json" not in opts:
+            eq(r.out, b"data" if "--file" in opts else b"", opts)
         done(verify(m, p))
+    done(m.run("--receipt", p, "--", "true", env={"BRIG_STDIO": "framed"}))
+    done(verify(m, p))
     if m.name == "root":
         for user in ("0", "1234:55", "root"):
             done(m.run("--receipt", p, "--user", user, "--", "true"))
@@ -256,7 +309,7 @@ def a_difference_stops_the_start(m):
                       (5, b"net namespace of PID 1: asked for its own"), (6, b"/proc/kallsyms: asked for covered"),
                       (7, b"tcp 192.0.2.1:80: asked for unreachable"), (8, b"network interfaces: asked for lo, measured eth0"),
                       (9, b"nosuid"), (10, b"user id map: asked for one, measured none"), (11, b"kernel: asked for "),
-                      (12, b"resource limit core")):
+                      (12, b"resource limit core"), (13, b"inode limit: asked for 200000, measured none")):
         r = done(m.exec([*lying(m, nr), "--receipt", p, "--", "true"]), rc=125, out=b"")
         ok(words in r.err and b"the command was not started" in r.err, f"lie {nr}: {r}")
         _, _, j = load(p)
@@ -271,6 +324,23 @@ def a_report_that_is_none_stops_the_start(m):
     for nr in (20, 21, 22, 23, 24):
         r = done(m.exec([*lying(m, nr), "--receipt", p, "--", "true"]), rc=125, out=b"")
         ok(b"malformed" in r.err and not os.path.exists(p), f"lie {nr}: {r}")
+    r = done(m.exec([*lying(m, 25), "--receipt", p, "--", "true"]), rc=125, out=b"")
+    ok(b"could not be measured: the command ended first" in r.err and not os.path.exists(p), r)
+    r = done(m.exec([*lying(m, 0), "--", "true"]), rc=43)  # nothing is measured where nobody asks
+
+
+@case
+def a_kill_leaves_no_file(m):
+    """While brig waits for a report: its file is open by then."""
+    d = m.mkdir("d")
+    argv = [*lying(m, 26), "--receipt", os.path.join(d, "r"), "--", "true"]
+    for sig, rc in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        brig = m.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        eq(brig.stdout.readline(), b"asked\n", "the request")
+        brig.send_signal(sig)
+        eq(brig.wait(timeout=60), rc, f"after {sig.name}")
+        brig.stdout.close()
+        eq(os.listdir(d), [], f"left behind by {sig.name}")
 
 
 if __name__ == "__main__":

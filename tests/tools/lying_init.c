@@ -1,11 +1,13 @@
 /*
- * An agent that answers PROBE with a report of its own making, and whatever else is asked with exit
+ * An agent that reports walls of its own making, waits for the word to go on, and then answers with exit
  * code 42. Started in brig-init's place. Which lie it tells is in its own file, where the test
- * writes it: the two digits after "lie=". 00 is a report of walls as they should be.
+ * writes it: the two digits after "lie=". 00 is a report of walls as they should be. Whoever is told
+ * to go on in spite of a lie ends with 43.
  */
 #include "guest/probe.h"
 #include "sys/file.h"
 #include "wire/frame.h"
+#include "wire/request.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { STREAM_FD = 3, HOST_SAW_COMMAND = 42 };
+enum { STREAM_FD = 3, WAS_TOLD_TO_GO_ON = 42, NOT_MEASURED = 43 };
 
 static const volatile char which[] = "lie=00";
 
@@ -23,7 +25,7 @@ static struct probe p;
 static void honest(void)
 {
 	p = (struct probe){.magic = PROBE_MAGIC, .version = PROBE_VERSION};
-	probe_command(&p.command);
+	probe_command(&p.command, -1, true);
 	probe_task(&p.init, -1);
 	probe_sandbox(&p);
 	p.command.fds = 0;
@@ -76,6 +78,10 @@ static size_t lie(int nr)
 	case 12:
 		p.command.hard[PROBE_LIMIT_CORE] = 1 << 20;
 		break;
+	case 13:
+		p.command.disk++;
+		p.command.inodes = 0;
+		break;
 	case 20:
 		return probe_size(&p) - 1;
 	case 21:
@@ -105,53 +111,93 @@ static void send_frame(enum frame_type type, uint32_t stream, uint8_t chan, cons
 		_exit(1);
 }
 
-static void send_result(uint32_t stream, bool probe)
+static void send_result(uint32_t stream, unsigned code)
 {
 	struct buf b = {.max = 4096};
 	struct msg_writer w = {.b = &b};
 
-	msg_u64(&w, F_HOW, probe ? HOW_DONE : HOW_EXIT);
-	if (!probe) {
-		msg_u64(&w, F_CODE, HOST_SAW_COMMAND);
-		msg_u64(&w, F_UTIME, 0);
-		msg_u64(&w, F_STIME, 0);
-		msg_u64(&w, F_MAXRSS, 0);
-	}
+	msg_u64(&w, F_HOW, HOW_EXIT);
+	msg_u64(&w, F_CODE, code);
+	msg_u64(&w, F_UTIME, 0);
+	msg_u64(&w, F_STIME, 0);
+	msg_u64(&w, F_MAXRSS, 0);
 	msg_u64(&w, F_WALL, 0);
 	send_frame(FRAME_RESULT, stream, 0, buf_head(&b), b.len);
 	buf_done(&b);
 }
 
-static void answer(const struct frame *f)
+/* Report over the socket. The code to end with. */
+static unsigned report(int out_fd, int sock_fd)
+{
+	int nr = (which[4] - '0') * 10 + which[5] - '0';
+	char word = 0;
+	size_t n;
+
+	if (nr == 25) /* none at all, and the result says all is well */
+		return 0;
+	if (nr == 26) { /* silence, which is told to whoever waits for it */
+		(void)!write(out_fd, "asked\n", 6);
+		for (;;)
+			(void)pause();
+	}
+	honest();
+	n = lie(nr);
+	if (send(sock_fd, &p, n, MSG_NOSIGNAL) != (ssize_t)n || recv(sock_fd, &word, 1, 0) != 1 ||
+	    word != PROBE_GO)
+		_exit(1);
+	return WAS_TOLD_TO_GO_ON;
+}
+
+static void answer(const struct frame *f, int out_fd, int sock_fd)
 {
 	struct msg_reader r = msg_reader(f->payload, f->len);
 	struct msg_item it;
-	uint64_t kind = 0;
+	uint64_t flags = 0;
 
 	if (f->type != FRAME_OPEN)
 		return;
 	while (msg_next(&r, &it) > 0)
-		kind = it.field == F_KIND ? it.u64 : kind;
-	if (kind == REQ_PROBE) {
-		honest();
-		size_t n = lie((which[4] - '0') * 10 + which[5] - '0');
+		flags = it.field == F_FLAGS ? it.u64 : flags;
+	send_result(f->stream,
+		    (flags & REQ_FD_MEASURE) != 0 && sock_fd >= 0 ? report(out_fd, sock_fd) : NOT_MEASURED);
+}
 
-		send_frame(FRAME_DATA, f->stream, CHAN_OUT, &p, n);
+/* The socket is the last but one of the descriptors that come with the request, and the first is standard
+ * output. */
+static ssize_t receive(void *at, size_t room, int *out_fd, int *sock_fd)
+{
+	union {
+		struct cmsghdr h;
+		char b[CMSG_SPACE(8 * sizeof(int))];
+	} c;
+	struct iovec v = {.iov_base = at, .iov_len = room};
+	struct msghdr m = {
+	    .msg_iov = &v, .msg_iovlen = 1, .msg_control = c.b, .msg_controllen = sizeof(c.b)};
+	ssize_t n = recvmsg(STREAM_FD, &m, MSG_CMSG_CLOEXEC);
+
+	for (struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&m) : NULL; h != NULL;
+	     h = CMSG_NXTHDR(&m, h)) {
+		size_t fds = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (h->cmsg_type != SCM_RIGHTS || fds < 3)
+			continue;
+		memcpy(out_fd, CMSG_DATA(h), sizeof(int));
+		memcpy(sock_fd, CMSG_DATA(h) + (fds - 2) * sizeof(int), sizeof(int));
 	}
-	send_result(f->stream, kind == REQ_PROBE);
+	return n;
 }
 
 int main(void)
 {
 	struct buf in = {.max = 1 << 20};
 	uint8_t hello[HELLO_LEN];
+	int out_fd = -1, sock_fd = -1;
 
 	hello_encode(hello, HELLO_FD_PASS);
 	send_frame(FRAME_HELLO, 0, 0, hello, sizeof(hello));
 	for (;;) {
 		uint8_t *at = buf_reserve(&in, 65536);
-		ssize_t n =
-		    at == NULL ? 0 : recv(STREAM_FD, at, 65536, 0); /* descriptors are dropped */
+		ssize_t n = at == NULL ? 0 : receive(at, 65536, &out_fd, &sock_fd);
 		struct frame f;
 		int used;
 
@@ -159,7 +205,7 @@ int main(void)
 			return 0;
 		buf_commit(&in, (size_t)n);
 		while ((used = frame_decode(buf_head(&in), in.len, FRAME_TO_AGENT, &f)) > 0) {
-			answer(&f);
+			answer(&f, out_fd, sock_fd);
 			buf_consume(&in, (size_t)used);
 		}
 	}

@@ -1,9 +1,10 @@
 #pragma once
 /* A report and a host that agree with each other, for tests to damage. */
 #include "base/num.h"
-#include "receipt/receipt.h"
+#include "receipt/envelope_priv.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static inline void sample_task(struct probe_task *t, uint32_t pid, uint32_t uid, uint64_t caps)
@@ -60,6 +61,8 @@ static inline void sample_probe(struct probe *p)
 		p->command.soft[i] = probe_limits[i].soft;
 		p->command.hard[i] = probe_limits[i].hard;
 	}
+	p->command.disk = 512u << 20;
+	p->command.inodes = 200000;
 	p->uid_maps = p->gid_maps = 1;
 	p->uid_map[0] = p->gid_map[0] = (struct probe_map){0, 0x70000000, 65536};
 	p->ifs = 1;
@@ -89,10 +92,34 @@ static inline void sample_host(struct receipt_host *h)
 				   .machine = "x86_64",
 				   .own_ids = true,
 				   .landlock = true,
-				   .outside_tried = true,
 				   .memory = {true, s.memory},
 				   .pids = {true, s.pids},
 				   .argv = argv};
 	for (int i = 0; i < PROBE_NSS; i++)
 		h->ns[i] = 4000u + (uint32_t)i;
+}
+
+/* The payload as a C string of its own; NULL when it could not be made. */
+static inline char *sample_payload(const struct receipt_host *h, const struct probe *p,
+				   const struct receipt_diffs *d, const uint8_t pub[RECEIPT_PUB])
+{
+	struct buf b = {.max = RECEIPT_MAX}, room = {.max = RECEIPT_MAX};
+	char *text = NULL;
+
+	if (receipt_begin(h, &b) == 0 && receipt_compose(h, p, d, pub, &b) == 0 &&
+	    receipt_room(&room) == 0)
+		text = strndup((const char *)buf_head(&b) + room.len, b.len - room.len);
+	buf_done(&b);
+	buf_done(&room);
+	return text;
+}
+
+/* Sign any text as if it were a payload. 0 or -errno; *b is empty before. */
+static inline int sample_seal(const char *text, size_t n, const struct receipt_key *k, struct buf *b)
+{
+	int r = receipt_room(b);
+
+	if (r == 0)
+		r = buf_put(b, text, n);
+	return r == 0 ? receipt_seal(k, b) : r;
 }

@@ -20,14 +20,14 @@ static char *payload(bool broken)
 	if (broken)
 		p.command.task.no_new_privs = 0;
 	receipt_compare(&h, &p, &d);
-	return receipt_compose(&h, &p, &d, key.pub);
+	return sample_payload(&h, &p, &d, key.pub);
 }
 
 static struct buf sealed(const char *text)
 {
 	struct buf b = {.max = RECEIPT_MAX};
 
-	if (receipt_key_from_seed(seed, &key) < 0 || receipt_seal(text, &key, &b) < 0)
+	if (receipt_key_from_seed(seed, &key) < 0 || sample_seal(text, strlen(text), &key, &b) < 0)
 		abort();
 	return b;
 }
@@ -166,6 +166,73 @@ TEST(a_conclusion_at_odds_with_its_measurements_is_refused)
 	CHECK(changed(false, "\"no_new_privs\":true", "\"no_new_privs\":false") == -EBADMSG);
 	CHECK(changed(false, "\"seccomp_mode\":2", "\"seccomp_mode\":1") == -EBADMSG);
 	CHECK(changed(false, "\"bpf\":1", "\"bpf\":0") == -EBADMSG);
+	CHECK(changed(false, "\"bpf\":1", "\"bpf\":38") == -EBADMSG);
+}
+
+/* Calls are added to the table, and with them old receipts must not become wrong. */
+TEST(calls_of_another_version_are_judged_by_being_refused)
+{
+	CHECK(changed(false, "\"bpf\":1,", "") == 0);
+	CHECK(changed(false, "\"bpf\":1,", "\"bpf\":1,\"bpg\":38,") == 0);
+	CHECK(changed(false, "\"bpf\":1,", "\"bpf\":1,\"bpg\":0,") == -EBADMSG);
+	CHECK(changed(false, "\"bpf\":1,", "\"bpf\":1,\"bpg\":-1,") == -EBADMSG);
+}
+
+/* Each part has its shape, also those within others. */
+TEST(a_part_of_another_shape_is_refused)
+{
+	static const char *const changes[][2] = {
+	    {"\"env\":[", "\"env\":[1,"},
+	    {"\"require\":[]", "\"require\":{}"},
+	    {"\"memory\":1073741824", "\"memory\":1073741824.5"},
+	    {"\"bytes\":536870912", "\"bytes\":\"all\""},
+	    {"\"inodes\":200000},\"gid_map\"", "\"inodes\":200000,\"x\":1},\"gid_map\""},
+	    {"\"gid_map\":[[0,", "\"gid_map\":[[0,1,"},
+	    {"\"gid_map\":[[0,", "\"gid_map\":[0,[0,"},
+	    {"\"landlock_abi\":0", "\"landlock_abi\":\"0\""},
+	    {"\"mounts\":[", "\"mounts\":[null,"},
+	    {"\"errno\":{", "\"errno\":{\"a\":\"b\","},
+	    {"\"interfaces\":[\"lo\"]", "\"interfaces\":[[\"lo\"]]"},
+	    {"\"gid\":[1000,", "\"gid\":["},
+	    {"\"processes\":2", "\"processes\":true"},
+	    {"\"kcore\":\"shut\"", "\"kcore\":1"},
+	    {"\"core\":[1,1]", "\"core\":[1]"},
+	    {"\"words\":1", "\"words\":null"},
+	    {"\"cpu_milli\":null", "\"cpu_milli\":false"},
+	    {"\"outside_file\":13", "\"outside_file\":null"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+		int r = changed(false, changes[i][0], changes[i][1]);
+
+		if (r != -EBADMSG)
+			printf("# %s: %d\n", changes[i][1], r);
+		CHECK(r == -EBADMSG);
+	}
+}
+
+TEST(settings_that_leave_no_room_are_refused_before_anything_starts)
+{
+	static char long_name[4096];
+	struct receipt_host h;
+	struct buf b = {.max = RECEIPT_MAX};
+	struct spec s;
+
+	sample_host(&h);
+	spec_init(&s);
+	s.image = h.spec->image;
+	h.spec = &s;
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	for (int i = 0; i < 36; i++)
+		CHECK(strv_add(&s.env, long_name) == 0);
+	CHECK(receipt_begin(&h, &b) == 0);
+	buf_done(&b);
+	for (int i = 0; i < 36; i++)
+		CHECK(strv_add(&s.env, long_name) == 0);
+	CHECK(receipt_begin(&h, &b) == -ENOBUFS);
+	buf_done(&b);
+	s.image = NULL;
+	spec_done(&s);
 }
 
 TEST(a_huge_file_is_refused)

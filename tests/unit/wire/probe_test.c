@@ -19,6 +19,13 @@ TEST(a_report_round_trips)
 	CHECK(decode(probe_size(&p)) == 0 && memcmp(&p, &got, probe_size(&p)) == 0);
 }
 
+TEST(what_was_not_tried_is_said_so)
+{
+	sample_probe(&p);
+	p.command.reach[1] = PROBE_UNTRIED;
+	CHECK(decode(probe_size(&p)) == 0 && got.command.reach[1] == PROBE_UNTRIED);
+}
+
 TEST(any_other_size_is_refused)
 {
 	sample_probe(&p);
@@ -40,6 +47,7 @@ TEST(what_cannot_be_is_refused)
 	REFUSED(p.command.task.pad[0] = 1);
 	REFUSED(p.command.covered[0] = PROBE_PATHS);
 	REFUSED(p.command.reach[0] = 4096);
+	REFUSED(p.command.reach[0] = PROBE_UNTRIED + 1);
 	REFUSED(p.uid_map[1].count = 1);
 	REFUSED(p.uid_map[0].count = 0);
 	REFUSED(p.setgroups_denied = 2);
