@@ -20,12 +20,13 @@ from brigtest import Skip, done, eq, ok  # noqa: E402
 HERE = os.path.abspath(__file__)
 RESOLVER = "9.9.9.9"
 A, B = "93.184.216.34", "93.184.216.35"  # A: what allowed names stand for
+C = "93.184.216.40"  # for servers that a test starts itself, see World.start
 PRIVATE = "10.20.0.5"
 
 # name -> addresses of each type; a list of lists: one entry per query, the last stays
 NAMES = {
     "api.allowed.test": [[A]], "x.allowed.test": [[A]], "a.b.allowed.test": [[A]], "allowed.test": [[A]],
-    "git.allowed.test": [[A]], "evil.test": [[B]], "notallowed.test": [[B]], "both.allowed.test": [[A]],
+    "web.allowed.test": [[C]], "git.allowed.test": [[A]], "evil.test": [[B]], "notallowed.test": [[B]], "both.allowed.test": [[A]],
     "flip-root.allowed.test": [[A], ["169.254.169.254"]], "flip-user.allowed.test": [[A], ["169.254.169.254"]],
     "mixed.allowed.test": [["169.254.169.254", A]], "cname.allowed.test": [["=elsewhere.other.test"]],
     "ok.shared.test": [[A]], "bad.shared.test": [[A]], "private.allowed.test": [[PRIVATE]],
@@ -197,6 +198,7 @@ class World:
     def __init__(self):
         self.log = []
         self.lock = threading.Lock()
+        self.servers = []
         sh("ip link set lo up")
         self.p = subprocess.Popen(["unshare", "--net", sys.executable, HERE], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True)
@@ -230,7 +232,18 @@ class World:
             time.sleep(0.002)
         raise AssertionError("the other side does not answer")
 
+    def start(self, argv, **kw):
+        """A server on the other side; it ends with end()."""
+        p = subprocess.Popen(["nsenter", "-t", str(self.p.pid), "-n", *argv], stdin=subprocess.DEVNULL, **kw)
+        reap.spare(p.pid)
+        self.servers.append(p)
+        return p
+
     def end(self):
+        for p in self.servers:
+            p.terminate()
+        for p in self.servers:
+            p.wait(20)
         self.p.stdin.close()
         self.p.wait(10)
 
@@ -252,7 +265,7 @@ def other_side():
     sys.stdout.flush()
     sys.stdin.readline()
     sh("ip link set lo up; ip addr add 10.99.0.2/24 dev v1; ip link set v1 up")
-    for a in (RESOLVER, A, B, PRIVATE, "8.8.8.8", "100.64.0.1"):
+    for a in (RESOLVER, A, B, C, PRIVATE, "8.8.8.8", "100.64.0.1"):
         sh(f"ip addr add {a}/32 dev lo")
     counts = {}
 

@@ -50,8 +50,8 @@ def table():
     return t
 
 
-def below(top, tab=None):
-    """Live (not zombie) processes below pid top, nearest first."""
+def below(top, tab=None, but=()):
+    """Live (not zombie) processes below pid top, nearest first; without those of but and what is below them."""
     tab = tab if tab is not None else table()
     kids = {}
     for pid, (_, ppid) in tab.items():
@@ -59,6 +59,8 @@ def below(top, tab=None):
     out, todo = [], [top]
     while todo:
         for c in kids.get(todo.pop(0), []):
+            if c in but:
+                continue
             todo.append(c)
             if tab[c][0] not in "ZX":
                 out.append(c)
@@ -75,7 +77,7 @@ def descendants(tab=None):
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
                 pass
-    return [p for p in below(me, tab) if p not in _spared]
+    return below(me, tab, _spared)
 
 
 def kill_descendants():
