@@ -51,6 +51,7 @@ struct launch_run {
 	struct tty tty;
 	struct progress progress;
 	struct gate *gate;     /* NULL = nothing may be reached */
+	struct inspect *inspect; /* NULL = no rule is about HTTP */
 	bool records_ended;
 	int signal_fd;
 	uint64_t last_int_ms; /* monotonic time of the last SIGINT, 0 = none */
@@ -478,6 +479,7 @@ enum {
 	P_IN_SRC,
 	P_IN_DST,
 	P_GATE,
+	P_INSPECT,
 	P_RECORDS,
 	P_RECEIPT,
 	P_COUNT
@@ -528,6 +530,8 @@ static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
 				     .events = POLLIN};
 	pf[P_RECEIPT] = (struct pollfd){
 	    .fd = r->phase == PHASE_RECEIPT ? launch_receipt_fd(r->l->receipt) : -1, .events = POLLIN};
+	pf[P_INSPECT] = (struct pollfd){.fd = r->inspect != NULL && !ending ? r->inspect->ctl_fd : -1,
+					.events = POLLIN};
 	pf[P_RECORDS] = (struct pollfd){.fd = r->gate != NULL && !r->records_ended ? r->gate->rec_fd : -1,
 					.events = POLLIN};
 }
@@ -554,6 +558,17 @@ static void on_gate(struct launch_run *r)
 	case GATE_NOTHING:
 		break;
 	}
+}
+
+static void on_inspect(struct launch_run *r)
+{
+	struct err e = ERR_INIT;
+
+	if (!inspect_lost(r->inspect))
+		return;
+	(void)err_set(&e, ERR_LOST, EPIPE,
+		      "the gate's reader of HTTP (brig-inspect) died: its connections were reset, and the sandbox was ended");
+	fault(r, &e);
 }
 
 static void on_records(struct launch_run *r)
@@ -621,6 +636,8 @@ static void loop(struct launch_run *r)
 			on_records(r);
 		if (pf[P_GATE].revents != 0 && r->phase != PHASE_ENDING)
 			on_gate(r);
+		if (pf[P_INSPECT].revents != 0 && r->phase != PHASE_ENDING)
+			on_inspect(r);
 		next_phase(r);
 	}
 }
@@ -693,6 +710,7 @@ int launch_run(struct launch *l, struct err *e)
 	if (ret < 0)
 		return ret;
 	r.gate = runner_gate(r.runner);
+	r.inspect = runner_inspect(r.runner);
 	ret = drive(&r, e);
 	if (ret == 0)
 		runner_wait(r.runner, &l->end);

@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "cli/run_image.h"
+#include "cli/run_trust.h"
 #include "gate/judge.h"
 #include "image/image.h"
 #include "tier/tier.h"
@@ -415,6 +416,8 @@ int run_args_load(struct run_args *a, struct err *e)
 		r = run_image_use(s, e);
 	if (r == 0)
 		r = set_egress(a, e);
+	if (r == 0)
+		r = run_trust_env(s, e);
 	if (r < 0)
 		return r;
 	r = check_tier(s, e);

@@ -4,14 +4,12 @@
 #include "base/num.h"
 #include "spawn/program.h"
 #include "wire/gate.h"
-#include "wire/inspect.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,43 +25,6 @@
 enum { ANSWER_MS = 10000, RECORDS_ROOM = 1 << 20 };
 
 void gate_init(struct gate *g) { *g = (struct gate){.pid = -1, .ctl_fd = -1, .rec_fd = -1}; }
-
-/* peer: -1 = none */
-static int spawn_it(int prog_fd, int ctl_far, int peer, pid_t *ret)
-{
-	char path[32], name[] = "brig-gate", *argv[] = {name, NULL}, *envp[] = {NULL};
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t at;
-	sigset_t none, all;
-	int r;
-
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", prog_fd);
-	(void)sigemptyset(&none);
-	(void)sigfillset(&all);
-	if (posix_spawn_file_actions_init(&fa) != 0)
-		return -ENOMEM;
-	if (posix_spawnattr_init(&at) != 0) {
-		(void)posix_spawn_file_actions_destroy(&fa);
-		return -ENOMEM;
-	}
-	/* the terminal's signals are for brig; everything but these is closed by execve */
-	r = posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	if (r == 0)
-		r = posix_spawnattr_setsigmask(&at, &none);
-	if (r == 0)
-		r = posix_spawnattr_setsigdefault(&at, &all);
-	for (int fd = 0; r == 0 && fd < 3; fd++)
-		r = posix_spawn_file_actions_addopen(&fa, fd, "/dev/null", O_RDWR, 0);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&fa, ctl_far, GATE_CTL_FD);
-	if (r == 0 && peer >= 0)
-		r = posix_spawn_file_actions_adddup2(&fa, peer, INSPECT_PEER_FD);
-	if (r == 0)
-		r = posix_spawn(ret, path, &fa, &at, argv, envp);
-	(void)posix_spawnattr_destroy(&at);
-	(void)posix_spawn_file_actions_destroy(&fa);
-	return -r;
-}
 
 /* The host's resolvers, for rules that name none (resolv.conf(5)). */
 static void host_resolvers(struct gate_ask *q)
@@ -153,7 +114,7 @@ int gate_start(struct gate *g, const char *sandbox, const char *tier, const char
 		high_peer = fcntl(peer_fd, F_DUPFD_CLOEXEC, 16);
 	if (r == 0)
 		r = high_fd < 0 || (peer_fd >= 0 && high_peer < 0) ? -errno
-								   : spawn_it(prog_fd, high_fd, high_peer, &g->pid);
+								   : program_spawn(prog_fd, "brig-gate", high_fd, high_peer, &g->pid);
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "starting brig-gate: %s", strerror(-r));
 	return 0;

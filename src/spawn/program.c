@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,4 +58,49 @@ int program_find(const char *name, char *path, size_t size, int *ret_fd, bool *r
 		    "%s not found beside brig nor in %s: run 'make' or 'make install'", name,
 		    BRIG_LIBEXECDIR);
 	return r;
+}
+
+enum { CTL_FD = 3, PEER_FD = 4 }; /* wire/gate.h, wire/inspect.h */
+
+static int set_signals(posix_spawnattr_t *at)
+{
+	sigset_t none, all;
+	int r;
+
+	(void)sigemptyset(&none);
+	(void)sigfillset(&all);
+	/* the terminal's signals are for brig */
+	r = posix_spawnattr_setflags(at, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	if (r == 0)
+		r = posix_spawnattr_setsigmask(at, &none);
+	return r == 0 ? posix_spawnattr_setsigdefault(at, &all) : r;
+}
+
+int program_spawn(int prog_fd, const char *name, int ctl, int peer, pid_t *ret)
+{
+	char path[32], arg0[32], *argv[] = {arg0, NULL}, *envp[] = {NULL};
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t at;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", prog_fd);
+	(void)snprintf(arg0, sizeof(arg0), "%s", name);
+	if (posix_spawn_file_actions_init(&fa) != 0)
+		return -ENOMEM;
+	if (posix_spawnattr_init(&at) != 0) {
+		(void)posix_spawn_file_actions_destroy(&fa);
+		return -ENOMEM;
+	}
+	r = set_signals(&at);
+	for (int fd = 0; r == 0 && fd < 3; fd++)
+		r = posix_spawn_file_actions_addopen(&fa, fd, "/dev/null", O_RDWR, 0);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&fa, ctl, CTL_FD);
+	if (r == 0 && peer >= 0)
+		r = posix_spawn_file_actions_adddup2(&fa, peer, PEER_FD);
+	if (r == 0)
+		r = posix_spawn(ret, path, &fa, &at, argv, envp); /* everything but these is closed by execve */
+	(void)posix_spawnattr_destroy(&at);
+	(void)posix_spawn_file_actions_destroy(&fa);
+	return -r;
 }

@@ -39,6 +39,7 @@ struct runner {
 	int ctl_fd, agent_fd;
 	enum runner_state state;
 	struct gate gate;
+	struct inspect inspect;
 	struct runner_end end;
 	bool lost; /* the runner died before its report */
 	bool left; /* runner_finish: the runner ends by itself */
@@ -222,6 +223,17 @@ static int plan_net(const struct spec *spec, struct net_plan **ret, struct err *
 	return 0;
 }
 
+/* Both are started, then both answers waited for: the sandbox's files need what the second one says. */
+static int start_gate(struct runner *r, const struct spec *spec, struct err *e)
+{
+	size_t n = strlen(spec->egress);
+	int rc = inspect_start(&r->inspect, spec->id, spec->egress, n, e);
+
+	if (rc == 0)
+		rc = gate_start(&r->gate, spec->id, spec->tier, spec->egress, n, r->inspect.peer_fd, e);
+	return rc < 0 ? rc : inspect_trust(&r->inspect, e);
+}
+
 /* The sandbox is up and its sockets are ours: hand them to the gate. */
 static int give_gate(struct runner *r, struct err *e)
 {
@@ -263,13 +275,14 @@ int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
 	r->pid = r->ctl_fd = r->agent_fd = -1;
 	gate_init(&r->gate);
+	inspect_init(&r->inspect);
 	sandbox_init(&r->s, spec, tier);
 	need.init_fd = init_fd;
 	need.init_path = init_path;
 	need.net = net;
 	if (net != NULL)
-		rc = gate_start(&r->gate, spec->id, spec->tier, spec->egress, strlen(spec->egress),
-				-1, e);
+		rc = start_gate(r, spec, e);
+	need.trust = r->inspect.trust;
 	if (rc == 0)
 		rc = start_with(r, &need, e);
 	if (rc == 0 && net != NULL)
@@ -285,6 +298,7 @@ int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 
 int runner_agent_fd(const struct runner *r) { return r->agent_fd; }
 int runner_event_fd(const struct runner *r) { return r->ctl_fd; }
+struct inspect *runner_inspect(struct runner *r) { return r->inspect.ctl_fd >= 0 ? &r->inspect : NULL; }
 struct gate *runner_gate(struct runner *r) { return r->gate.ctl_fd >= 0 ? &r->gate : NULL; }
 uint32_t runner_weaker(const struct runner *r) { return r->s.weaker; }
 
@@ -447,6 +461,7 @@ void runner_leave(struct runner *r)
 	int self_fd = r->left && r->pid <= 0 ? sys_pidfd_open(getpid()) : -1;
 
 	gate_leave(&r->gate);
+	inspect_leave(&r->inspect);
 	if (self_fd < 0 || runner_succeed(&r->s, self_fd) < 0)
 		runner_free(r);
 }
@@ -484,6 +499,7 @@ void runner_free(struct runner *r)
 	runner_kill(r);
 	runner_wait(r, &end);
 	gate_done(&r->gate);
+	inspect_done(&r->inspect);
 	/* never held, and left in a hurry: one is forked now to remove what is left */
 	if (r->left && runner_hold(r, NULL) < 0)
 		r->left = false;

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "core/spec.h"
 #include "spawn/gate.h"
+#include "spawn/inspect.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,6 +55,8 @@ int runner_agent_fd(const struct runner *r);
 int runner_event_fd(const struct runner *r);
 /* The gate of a sandbox that may reach something; NULL when there is none. The caller listens to it and empties its records. */
 struct gate *runner_gate(struct runner *r);
+/* The process that reads HTTP for it; NULL when there is none. The caller watches it. */
+struct inspect *runner_inspect(struct runner *r);
 
 enum runner_state { RUNNER_STARTING, RUNNER_UP, RUNNER_ENDED };
 /* Take in what the runner reported, without blocking. */

@@ -104,6 +104,7 @@ static int start_tier(struct sandbox *s, const struct sandbox_need *need, uint32
 			       .sub_gid = need->sub_gid,
 			       .init_fd = need->init_fd,
 			       .net = need->net,
+			       .trust = need->trust,
 			       .init_path = need->init_is_ours ? need->init_path : NULL};
 
 	for (int k = 0; k < CG_V1_COUNT; k++)

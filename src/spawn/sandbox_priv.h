@@ -31,6 +31,7 @@ struct sandbox_need {
 	bool init_is_ours;         /* it belongs to an ordinary caller */
 	uint32_t sub_uid, sub_gid; /* 0 = no subordinate ids wanted */
 	const struct net_plan *net; /* NULL = no way out */
+	const char *trust;          /* see struct tier_res */
 };
 
 void sandbox_init(struct sandbox *s, const struct spec *spec, const struct tier_ops *tier);

@@ -41,6 +41,8 @@ struct tier_report {
 void tier_report_add(struct tier_report *r, enum finding_level level, const char *what, const char *fix,
 		     const char *state_fmt, ...) __attribute__((format(printf, 5, 6)));
 
+#define TIER_TRUST_PATH "/run/brig-ca.pem"
+
 /* What is ready for a tier's start. Descriptors are borrowed. */
 struct tier_res {
 	int agent_fd;        /* the sandbox's end of the agent's stream (AF_UNIX stream socket) */
@@ -56,6 +58,7 @@ struct tier_res {
 	const char *init_path; /* not NULL: brig-init belongs to the caller; show it through a read-only mount */
 	uint32_t sub_uid, sub_gid; /* id_count 65536 as an ordinary user: first subordinate ids, for newuidmap(1) */
 	const struct net_plan *net; /* what the sandbox's network has; NULL = loopback only */
+	const char *trust;     /* certificates (PEM) for its trust store, as TIER_TRUST_PATH and in place of the image's; NULL = the image's */
 	const char *leaf_path; /* exec_leaf_fd's path on the host, NULL with it */
 };
 

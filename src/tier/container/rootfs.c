@@ -250,6 +250,19 @@ static int place_etc(const struct tier_start *s, int root_fd)
 	return r;
 }
 
+/* What the sandbox trusts instead of the image's certificates: a file that is always there, and the usual places. */
+static int place_trust(const struct tier_start *s, int root_fd)
+{
+	static const char *const usual[] = {"etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt",
+					    "etc/ssl/ca-bundle.pem", "etc/ssl/cert.pem"};
+	const char *own = TIER_TRUST_PATH + 1;
+	int r = s->res->trust != NULL ? put_file(root_fd, own, s->res->trust, 0444) : 0;
+
+	for (size_t i = 0; r == 0 && s->res->trust != NULL && i < ARRAY_LEN(usual); i++)
+		r = cover(root_fd, own, usual[i], MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	return r;
+}
+
 /* Operators keep their own programs and secrets in /usr/local and /usr/src. */
 static int hide_local(const struct tier_start *s, int root_fd)
 {
@@ -308,6 +321,10 @@ int setup_root(struct tier_start *s, int *ret_root_fd, char *why, size_t size)
 	for (uint32_t i = 0; r == 0 && i < n; i++) {
 		(void)snprintf(why, size, "making /%s writable", w[i].path);
 		r = place_writable(s, root_fd, &w[i]);
+	}
+	if (r == 0) {
+		(void)snprintf(why, size, "placing trusted certificates");
+		r = place_trust(s, root_fd);
 	}
 	if (r < 0)
 		return r;
