@@ -207,21 +207,23 @@ def odd_bytes_in_hellos(m):
 def odd_bytes_in_heads(m):
     get = "GET / HTTP/1.1\\r\\nHost: {}\\r\\n\\r\\n"
     rows = [("good", f"tcp('api.allowed.test', 80, b'{get.format('API.allowed.test.:80')}', 4)", b"HTTP",
-             [("connect", "allowed", "api.allowed.test:80")], ["?api.allowed.test", A + ":80"])]
+             [("connect", "allowed", "api.allowed.test:80"), ("request", "allowed", "api.allowed.test:80")], ["?api.allowed.test", A + ":80"])]
     for why, heads in (("host_mismatch", (get.format("evil.test"), get.format("api.allowed.test:8080"), get.format("xapi.allowed.test"),
-                                          get.format("api.allowed.test.evil.test"))),
-                       ("http_unparsable", ("GET http://evil.test/ HTTP/1.1\\r\\nHost: api.allowed.test\\r\\n\\r\\n",
-                                            "GET / HTTP/1.1\\r\\nHost: api.allowed.test\\r\\nHost: evil.test\\r\\n\\r\\n",
+                                          get.format("api.allowed.test.evil.test"),
+                                          "GET http://evil.test/ HTTP/1.1\\r\\nHost: api.allowed.test\\r\\n\\r\\n")),
+                       ("http_unparsable", ("GET / HTTP/1.1\\r\\nHost: api.allowed.test\\r\\nHost: evil.test\\r\\n\\r\\n",
                                             "CONNECT evil.test:443 HTTP/1.1\\r\\nHost: api.allowed.test\\r\\n\\r\\n",
                                             "GET / HTTP/1.1\\nHost: api.allowed.test\\r\\n\\r\\n",
                                             "GET / HTTP/1.1\\r\\nHost: api.allowed.test\\r\\n x\\r\\n\\r\\n",
                                             get.format("api.allowed.test\\0evil.test"), get.format("evil.test\\0.allowed.test")))):
-        rows += [(h, f"tcp('api.allowed.test', 80, b'{h}', 4)", "reset", [("connect", why, "api.allowed.test:80")]) for h in heads]
+        rows += [(h, f"tcp('api.allowed.test', 80, b'{h}', 12)", b"HTTP/1.1 421" if why == "host_mismatch" else b"HTTP/1.1 400",
+                  [("request", why, "api.allowed.test:80")]) for h in heads]
     attempts(m, rows, rules=("--allow", "api.allowed.test:80/http"))
     odd = [get.format("evil.test" + f"\\x{c[0]:02x}" + ".allowed.test") for c in ODD if c not in (b"\r", b"\n", b"\t", b" ", b"*")]
     r, recs, seen = gateworld.gate(W, m, f"for h in {odd!r}: print(tcp('api.allowed.test', 80, h.encode('latin1').decode('unicode_escape').encode('latin1'), 4))\n",
                                    rules=("--allow", "api.allowed.test:80/http"), lines="limit conn_rate_per_s 1000\nlimit burst 1000\n")
-    eq(r.out.split(), [b"reset"] * len(odd), f"{recs}")
+    eq(set(r.out.split()), {b"b'HTTP'"}, f"{recs}")
+    ok({(x["verdict"], x["http"]["status"]) for x in recs if "http" in x} <= {("deny", 400), ("deny", 421)}, f"{recs}")
     ok({x["reason"] for x in recs} <= {"host_mismatch", "http_unparsable", "bad_name"} and sum(x.get("suppressed", 1) for x in recs) == len(odd), f"{recs}")
     eq(seen, [], "nothing")
 
@@ -271,7 +273,7 @@ def variables_and_proxies_do_not_matter(m):
         ("another name server", "ask(dotted('evil.test'), to='8.8.8.8')", "3 0", [ask]),
         ("allowed by another name server", "ask(dotted('api.allowed.test'), to='9.9.9.9').split()[:2]", ["0", "1"], []),
         ("allowed, with a proxy that is not asked", "run('curl', '-sS', '-m', '10', '--noproxy', '*', 'http://api.allowed.test/')", "0",
-         [("connect", "allowed", "api.allowed.test:80")], ["?api.allowed.test", A + ":80"]),
+         [("connect", "allowed", "api.allowed.test:80"), ("request", "allowed", "api.allowed.test:80")], ["?api.allowed.test", A + ":80"]),
     ], "--env", f"http_proxy=http://{B}:8080", rules=("--allow", "api.allowed.test:80"))
 
 
