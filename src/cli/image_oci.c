@@ -1,6 +1,6 @@
 #include "cli/image_oci.h"
 /*
- * skopeo copies the image into an OCI layout inside, which checks every digest; umoci unpacks that, whiteouts
+ * skopeo copies the image into an OCI layout inside, which checks its digests; umoci unpacks that, whiteouts
  * included; GNU tar makes one stream of it for the store, which trusts none of the three. Manifest digest and
  * configuration come as notes, and say only what the image says of itself.
  *
@@ -21,7 +21,8 @@
  * A packed tar file that is no image of these kinds goes out as it is; the word "tar" says so. */
 static const char script[] =
     "exec 3>&1 4>&2 >/tmp/log 2>&1\n"
-    "fail() { tail -n 3 /tmp/log >&4; exit 1; }\n"
+    /* a Go program that breaks says why on the line before its stacks */
+    "fail() { why=$(grep -m 1 '^panic: ' /tmp/log) && echo \"the tool broke: ${why#panic: }\" >&4 || tail -n 3 /tmp/log >&4; exit 1; }\n"
     "from=$1\n"
     "if [ -n \"$7\" ]; then\n"
     "  what=$(\"$7\" -dc </tmp/in 2>/dev/null | tar -tf - 2>/dev/null | head -n 10000 | sed 's,^\\./,,' | "
@@ -31,6 +32,19 @@ static const char script[] =
     "  from=docker-archive:/tmp/in.tar\n"
     "  [ \"$what\" != oci-layout ] || from=oci-archive:/tmp/in.tar\n"
     "fi\n"
+    "dir=\n"
+    "case $from in\n"
+    "oci:*) dir=/tmp/in ;;\n"
+    "oci-archive:*)\n"
+    "  dir=/tmp/dir; mkdir $dir && tar -C $dir -xf \"${from#*:}\" || fail\n"
+    "  rm -f \"${from#*:}\"; from=oci:$dir ;;\n"
+    "esac\n"
+    /* skopeo compares configurations and layers with their digests, but of a layout no manifest and no list of them */
+    "if [ -n \"$dir\" ]; then\n"
+    "  [ -z \"$(find $dir -type l | head -n 1)\" ] || { echo 'a symbolic link in the OCI layout' >&4; exit 1; }\n"
+    "  (cd $dir/blobs/sha256 && find . -type f -size -8193k -printf '%f  %f\\n' | sha256sum -c --quiet) 2>/dev/null || "
+    "{ echo 'a blob of the OCI layout does not match its digest' >&4; exit 1; }\n"
+    "fi\n"
     "auth=; [ -z \"$4\" ] || auth=\"--authfile $4\"\n"
     "certs=; [ -z \"$5\" ] || certs=\"--cert-dir $5\"\n"
     "skopeo inspect --raw --tls-verify=\"$3\" $auth $certs \"$from\" 2>/tmp/log >/tmp/manifest || fail\n"
@@ -38,7 +52,7 @@ static const char script[] =
     "[ -z \"$2\" ] || from=$2@sha256:$digest\n"
     "[ -z \"$5\" ] || certs=\"--src-cert-dir $5\"\n"
     "skopeo --insecure-policy --tmpdir /tmp copy --src-tls-verify=\"$3\" $auth $certs \"$from\" oci:/tmp/layout:image || fail\n"
-    "rm -rf /tmp/in /tmp/in.tar; [ -z \"$4\" ] || rm -f \"$4\"\n"
+    "rm -rf /tmp/in /tmp/in.tar /tmp/dir; [ -z \"$4\" ] || rm -f \"$4\"\n"
     "own=; less=; [ \"$6\" = keep ] || { less=--rootless; own='--owner=0 --group=0'; }\n"
     "umoci raw unpack $less --image /tmp/layout:image /tmp/rootfs || fail\n"
     "skopeo inspect --config --raw oci:/tmp/layout:image 2>/tmp/log >/tmp/config || fail\n"
