@@ -214,7 +214,7 @@ static int add_trust(X509_STORE *store, int fd, struct err *e)
 static int only_http1(SSL *s, const unsigned char **out, unsigned char *out_n, const unsigned char *in, unsigned int in_n,
 		      void *arg)
 {
-	static const unsigned char http1[] = "\x08http/1.1";
+	static const unsigned char http1[] = "\x08http/1.1\x08http/1.0";
 	unsigned char *chosen = NULL;
 
 	(void)s;

@@ -79,11 +79,14 @@ static int set_signals(posix_spawnattr_t *at)
 int program_spawn(int prog_fd, const char *name, int ctl, int peer, pid_t *ret)
 {
 	char path[32], arg0[32], *argv[] = {arg0, NULL}, *envp[] = {NULL};
+	_cleanup_close_ int high_fd = fcntl(prog_fd, F_DUPFD_CLOEXEC, 16); /* out of the way of 3 and 4 */
 	posix_spawn_file_actions_t fa;
 	posix_spawnattr_t at;
 	int r;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", prog_fd);
+	if (high_fd < 0)
+		return -errno;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", high_fd);
 	(void)snprintf(arg0, sizeof(arg0), "%s", name);
 	if (posix_spawn_file_actions_init(&fa) != 0)
 		return -ENOMEM;

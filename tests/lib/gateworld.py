@@ -26,7 +26,8 @@ PRIVATE = "10.20.0.5"
 # name -> addresses of each type; a list of lists: one entry per query, the last stays
 NAMES = {
     "api.allowed.test": [[A]], "x.allowed.test": [[A]], "a.b.allowed.test": [[A]], "allowed.test": [[A]],
-    "web.allowed.test": [[C]], "git.allowed.test": [[A]], "evil.test": [[B]], "notallowed.test": [[B]], "both.allowed.test": [[A]],
+    **{f"{x}.allowed.test": [[C]] for x in ("web", "other", "expired", "wrong", "self")}, "attacker.test": [[C]],
+    "git.allowed.test": [[A]], "evil.test": [[B]], "notallowed.test": [[B]], "both.allowed.test": [[A]],
     "flip-root.allowed.test": [[A], ["169.254.169.254"]], "flip-user.allowed.test": [[A], ["169.254.169.254"]],
     "mixed.allowed.test": [["169.254.169.254", A]], "cname.allowed.test": [["=elsewhere.other.test"]],
     "ok.shared.test": [[A]], "bad.shared.test": [[A]], "private.allowed.test": [[PRIVATE]],
