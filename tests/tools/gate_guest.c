@@ -1,11 +1,13 @@
 /*
- * gate_guest: a machine behind the gate, without a virtual machine. It makes the network a tier with TAP interfaces will
- * make (net/net.h with a guest), gives its sockets to a real brig-gate, and runs a program in a second namespace that
- * plays the guest: its only interface is another TAP, and this tool carries frames between the two, as a monitor would.
+ * gate_guest: a machine behind the gate, without a virtual machine. It makes the network a tier
+ * with TAP interfaces will make (net/net.h with a guest), gives its sockets to a real brig-gate,
+ * and runs a program in a second namespace that plays the guest: its only interface is another TAP,
+ * and this tool carries frames between the two, as a monitor would.
  *
  *   gate_guest tproxy|redirect RULES RECORDS PROGRAM ARGUMENT...
  *
- * RULES is a file of rules as spec.h has them (text). Exits as the program does. Needs root, for /dev/net/tun.
+ * RULES is a file of rules as spec.h has them (text). Exits as the program does. Needs root, for
+ * /dev/net/tun.
  */
 #include "base/cleanup.h"
 #include "gate/judge.h"
@@ -112,7 +114,8 @@ static void carry(int from, int to)
 static int carry_all(int host_fd, int guest_fd, pid_t program)
 {
 	int pid_fd = -1, status = 0;
-	struct pollfd p[3] = {{.fd = host_fd, .events = POLLIN}, {.fd = guest_fd, .events = POLLIN}};
+	struct pollfd p[3] = {{.fd = host_fd, .events = POLLIN},
+			      {.fd = guest_fd, .events = POLLIN}};
 
 	pid_fd = (int)syscall(434 /* pidfd_open */, program, 0);
 	p[2] = (struct pollfd){.fd = pid_fd, .events = POLLIN};
