@@ -7,13 +7,13 @@ O  := build/obj/$(V)
 OUT := $(if $(filter release,$(V)),build,build/$(V))
 
 # Modules linked into each program (folders below src/).
-MODS_brig := base sys wire parse core net gate tier session receipt image spawn cli
+MODS_brig := base sys wire parse core net gate egress tier session receipt image spawn cli
 MODS_brig-init := base sys wire parse guest
 MODS_brig-gate := base sys net gate relay
 LIBS_brig-gate := -lcares
 MODS_brig-inspect := base sys wire parse net gate inspect
 LIBS_brig-inspect := -lssl -lcrypto
-LIBS_brig := -lcyaml -lyaml -ljansson -lsodium
+LIBS_brig := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef \
 	-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \

@@ -11,12 +11,11 @@
 #include "base/quote.h"
 #include "base/suggest.h"
 #include "base/units.h"
+#include "cli/run_egress.h"
 #include "cli/run_image.h"
 #include "cli/run_trust.h"
-#include "gate/judge.h"
 #include "image/image.h"
 #include "tier/tier.h"
-#include "wire/gate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,18 +76,6 @@ static int add_env(struct strv *env, const char *word, struct err *e)
 	return env_put(env, word) < 0 ? no_memory(e) : 0;
 }
 
-/* One rule for the gate, as a line of its own. */
-static int add_rule(struct strv *v, const char *what, const char *word, struct err *e)
-{
-	_cleanup_free_ char *line = NULL;
-
-	if (strchr(word, '\n') != NULL)
-		return err_set(e, ERR_INVALID, EINVAL, "--%.5s: one rule, one line", what);
-	if (asprintf(&line, "%s%s", what, word) < 0)
-		return no_memory(e);
-	return add(v, line, e);
-}
-
 /* Options that may be given many times are collected; of the others the last one counts. */
 static int take_option(struct run_args *a, const struct opt *o, const char *value, struct err *e)
 {
@@ -110,11 +97,11 @@ static int take_option(struct run_args *a, const struct opt *o, const char *valu
 	case RUN_EXCLUDE:
 		return add(&a->excludes, value, e);
 	case RUN_ALLOW:
-		return add_rule(&a->egress, "allow ", value, e);
+		return run_egress_word(&a->egress, EGRESS_ALLOW, value, e);
 	case RUN_ALLOW_CIDR:
-		return add_rule(&a->egress, "range ", value, e);
+		return run_egress_word(&a->egress, EGRESS_RANGE, value, e);
 	case RUN_DENY:
-		return add_rule(&a->egress, "deny ", value, e);
+		return run_egress_word(&a->egress, EGRESS_DENY, value, e);
 	case RUN_REQUIRE:
 		return parse_require(value, &a->require, e);
 	default:
@@ -231,57 +218,6 @@ static int set_limits(struct run_args *a, struct err *e)
 	if (one[RUN_DISK] == NULL && !profile_has(&a->profile, PROFILE_DISK))
 		spec_fit_disk(s);
 	return 0;
-}
-
-static int read_text(const char *path, struct buf *b, struct err *e)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	char q[QUOTE_MAX];
-	ssize_t n = fd < 0 ? -1 : 1;
-
-	while (n > 0) {
-		uint8_t *at = buf_reserve(b, 4096);
-
-		if (at == NULL)
-			return err_set(e, ERR_LIMITED, EFBIG, "--egress %s: more than %d bytes of rules",
-				       quote(path, q), GATE_TEXT_MAX);
-		n = read(fd, at, 4096);
-		if (n < 0 && errno == EINTR)
-			n = 1;
-		else if (n > 0)
-			buf_commit(b, (size_t)n);
-	}
-	return n < 0 ? err_set(e, ERR_NOT_FOUND, errno, "--egress %s: %s", quote(path, q), strerror(errno)) : 0;
-}
-
-/* All rules as one text, checked here so that a wrong one is refused before anything starts. */
-static int set_egress(struct run_args *a, struct err *e)
-{
-	struct judge *j = NULL;
-	struct buf b;
-	int r = 0;
-
-	if (a->egress.n == 0 && a->one[RUN_EGRESS] == NULL) {
-		if (a->one[RUN_EGRESS_LOG] != NULL)
-			return err_set(e, ERR_INVALID, EINVAL,
-				       "--egress-log: nothing may be reached, so there is nothing to decide; give --allow or --egress");
-		return 0;
-	}
-	buf_init(&b, GATE_TEXT_MAX);
-	if (a->one[RUN_EGRESS] != NULL)
-		r = read_text(a->one[RUN_EGRESS], &b, e);
-	for (uint32_t i = 0; r == 0 && i < a->egress.n; i++)
-		if (buf_put(&b, "\n", 1) < 0 || buf_put(&b, a->egress.v[i], strlen(a->egress.v[i])) < 0)
-			r = err_set(e, ERR_LIMITED, E2BIG, "egress: too many rules");
-	if (r == 0 && b.len > 0 && memchr(buf_head(&b), 0, b.len) != NULL)
-		r = err_set(e, ERR_INVALID, EINVAL, "--egress: a zero byte among the rules");
-	if (r == 0)
-		r = judge_new(b.len > 0 ? (const char *)buf_head(&b) : "", b.len, &j, e);
-	if (r == 0 && (a->spec.egress = strndup(b.len > 0 ? (const char *)buf_head(&b) : "", b.len)) == NULL)
-		r = no_memory(e);
-	judge_free(j);
-	buf_done(&b);
-	return r;
 }
 
 static int set_modes(struct run_args *a, struct err *e)
@@ -415,7 +351,7 @@ int run_args_load(struct run_args *a, struct err *e)
 	if (r == 0)
 		r = run_image_use(s, e);
 	if (r == 0)
-		r = set_egress(a, e);
+		r = run_egress_use(a, e);
 	if (r == 0)
 		r = run_trust_env(s, e);
 	if (r < 0)

@@ -21,7 +21,7 @@ struct run_args {
 	const char *one[RUN_OPTION_COUNT];       /* last value of options with one value */
 	bool on[RUN_OPTION_COUNT];               /* given at all */
 	struct strv env, secret_names, files, outs, excludes;
-	struct strv egress;   /* rules, a line each */
+	struct strv egress;   /* rules, see cli/run_egress.h */
 	uint32_t require;
 	char *const *command; /* NULL-terminated, at least one word */
 	bool literal;         /* "--" was given: the command is inside, never a script here */

@@ -13,6 +13,7 @@
 #include <sys/select.h>
 
 void *__memcpy_chk(void *dst, const void *src, size_t n, size_t size);
+void *__memmove_chk(void *dst, const void *src, size_t n, size_t size);
 char *__strncpy_chk(char *dst, const char *src, size_t n, size_t size);
 void __explicit_bzero_chk(void *dst, size_t n, size_t size);
 int __vsnprintf_chk(char *dst, size_t n, int flag, size_t size, const char *fmt, va_list ap)
@@ -36,6 +37,12 @@ void *__memcpy_chk(void *dst, const void *src, size_t n, size_t size)
 {
 	check(n, size);
 	return memcpy(dst, src, n);
+}
+
+void *__memmove_chk(void *dst, const void *src, size_t n, size_t size)
+{
+	check(n, size);
+	return memmove(dst, src, n);
 }
 
 char *__strncpy_chk(char *dst, const char *src, size_t n, size_t size)

@@ -10,6 +10,7 @@
 #include "base/quote.h"
 #include "base/units.h"
 #include "core/profile_scan.h"
+#include "core/yaml_tree.h"
 
 #include <cyaml/cyaml.h>
 #include <errno.h>
@@ -198,7 +199,7 @@ int profile_load(const char *file, const char *text, size_t len, struct spec *s,
 	};
 	struct profile_scan scan = {0};
 	struct load l = {.file = file, .scan = &scan, .spec = s, .e = e};
-	struct profile p = {NULL, 0};
+	struct profile p = {.name = NULL};
 	struct raw *raw = NULL;
 	cyaml_err_t c;
 	int r;
@@ -221,8 +222,11 @@ int profile_load(const char *file, const char *text, size_t len, struct spec *s,
 	if (raw != NULL)
 		(void)cyaml_free(&config, &raw_schema, raw, 0);
 	strv_done(&scan.env);
-	if (r < 0)
+	if (r < 0) {
+		yaml_tree_free(scan.egress);
 		return r;
+	}
+	p.egress = scan.egress;
 	p.set = scan.set;
 	*ret = p;
 	return 0;
@@ -231,5 +235,6 @@ int profile_load(const char *file, const char *text, size_t len, struct spec *s,
 void profile_done(struct profile *p)
 {
 	free(p->name);
-	*p = (struct profile){NULL, 0};
+	yaml_tree_free(p->egress);
+	*p = (struct profile){.name = NULL};
 }

@@ -18,8 +18,11 @@ enum profile_key {
 	PROFILE_KEY_COUNT
 };
 
+struct yaml_node;
+
 struct profile {
 	char *name;   /* owned; NULL when the file gives none */
+	struct yaml_node *egress; /* rules, a map for src/egress to read; owned, NULL = nothing may leave */
 	uint32_t set; /* bit per enum profile_key: the file gave it */
 };
 static inline bool profile_has(const struct profile *p, enum profile_key k)

@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/suggest.h"
-#include "core/yaml_plain.h"
+#include "core/yaml_tree.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -112,19 +112,19 @@ static int scan_list(struct scan *s, const char *name)
 	return r;
 }
 
-/* Whatever is not "nothing leaves" would be a promise this version cannot keep. */
+/* Nothing (deny-all, an empty list), or a map of rules, whose own form src/egress looks at. */
 static int scan_egress(struct scan *s)
 {
+	int r = 0;
+
 	if (type(s) == YAML_SCALAR_EVENT && strcmp(word(s), "deny-all") == 0)
 		return 0;
-	if (type(s) == YAML_SEQUENCE_START_EVENT) {
-		int r = next(s);
-
-		if (r < 0 || type(s) == YAML_SEQUENCE_END_EVENT)
-			return r;
-	}
-	return yaml_plain_say(&s->y, s->out->line[PROFILE_EGRESS], "egress: the egress gate is not part of this version; only [] "
-		      "or deny-all (nothing leaves the sandbox) is accepted");
+	if (type(s) == YAML_MAPPING_START_EVENT)
+		return yaml_tree_value(&s->y, &s->out->egress);
+	if (type(s) == YAML_SEQUENCE_START_EVENT && ((r = next(s)) < 0 || type(s) == YAML_SEQUENCE_END_EVENT))
+		return r;
+	return yaml_plain_say(&s->y, s->out->line[PROFILE_EGRESS],
+			      "egress: deny-all is expected, or a map such as 'rules: [{host: pypi.org, ports: 443}]'");
 }
 
 static int scan_value(struct scan *s, enum profile_key k)
@@ -195,7 +195,10 @@ int profile_scan(const char *file, const char *text, size_t len, struct profile_
 	if (r == 0)
 		r = yaml_plain_end(&s.y);
 	yaml_plain_done(&s.y);
-	if (r < 0)
+	if (r < 0) {
 		strv_done(&ret->env);
+		yaml_tree_free(ret->egress);
+		ret->egress = NULL;
+	}
 	return r;
 }

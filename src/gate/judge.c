@@ -12,11 +12,12 @@
  * shorter, then the order given). Nothing given means nothing permitted.
  */
 
-int judge_new(const char *text, size_t n, struct judge **ret, struct err *e)
+static int make(const char *text, size_t n, struct judge **ret, uint32_t *line, struct err *e)
 {
 	struct judge *j = calloc(1, sizeof(*j));
 	int r;
 
+	*line = 0;
 	if (j == NULL)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
 	j->generation = 1;
@@ -34,7 +35,7 @@ int judge_new(const char *text, size_t n, struct judge **ret, struct err *e)
 	j->dns.pool4 = (struct net_of){.net = {.a = {198, 18}}, .bits = 15};
 	j->dns.pool6 = (struct net_of){.net = {.v6 = true, .a = {0xfd, 0, 0, 0x5b}}, .bits = 64};
 	j->dedupe_window_s = 60;
-	r = judge_read(j, text, n, e);
+	r = judge_read(j, text, n, line, e);
 	if (r == 0 && index_make(j) < 0)
 		r = err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
 	if (r < 0) {
@@ -43,6 +44,26 @@ int judge_new(const char *text, size_t n, struct judge **ret, struct err *e)
 	}
 	*ret = j;
 	return 0;
+}
+
+int judge_new(const char *text, size_t n, struct judge **ret, struct err *e)
+{
+	uint32_t line;
+	int r = make(text, n, ret, &line, e);
+
+	return r < 0 && line > 0 ? err_wrap(e, r, "egress rule %u", line) : r;
+}
+
+int judge_check(const char *text, size_t n, uint32_t *line, struct err *e)
+{
+	static struct net_range ranges[NET_RANGES_MAX];
+	struct judge *j = NULL;
+	int r = make(text, n, &j, line, e);
+
+	if (r == 0 && judge_ranges(j, ranges, NET_RANGES_MAX) == UINT32_MAX)
+		r = err_set(e, ERR_LIMITED, E2BIG, "egress: more than %d address ranges", NET_RANGES_MAX - 2);
+	judge_free(j);
+	return r;
 }
 
 void judge_free(struct judge *j)

@@ -77,6 +77,8 @@ struct judge_hello {
 /* ---- rules ---- */
 
 int must_check judge_new(const char *text, size_t n, struct judge **ret, struct err *e);
+/* Whether judge_new would take it. If not, *line is the number of the line, 0 when it is no single one. */
+int must_check judge_check(const char *text, size_t n, uint32_t *line, struct err *e);
 void judge_free(struct judge *j);
 /*
  * New rules take over from old ones while the sandbox runs: names keep their addresses, budgets what was used; the

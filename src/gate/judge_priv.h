@@ -106,8 +106,8 @@ int must_check rule_option(struct rule *r, const char *s, size_t n, struct err *
 int must_check limit_parse(struct judge_limits *l, const char *s, size_t n, struct err *e);
 /* A decimal number up to max. */
 bool num_parse(const char *s, size_t n, uint64_t max, uint64_t *ret);
-/* The whole text into an empty judge. */
-int must_check judge_read(struct judge *j, const char *text, size_t n, struct err *e);
+/* The whole text into an empty judge. When refused, *line is the line's number, 0 when it is no single one. */
+int must_check judge_read(struct judge *j, const char *text, size_t n, uint32_t *line, struct err *e);
 
 /* One of a rate: rate parts come each ms, room at most, one costs cost. *at_ms: 0 = never filled. */
 bool take_token(uint64_t *parts, uint64_t *at_ms, uint64_t now_ms, uint64_t rate, uint64_t room, uint64_t cost);

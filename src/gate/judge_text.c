@@ -246,22 +246,22 @@ static int check_rules(const struct judge *j, struct err *e)
 	return 0;
 }
 
-int judge_read(struct judge *j, const char *text, size_t n, struct err *e)
+int judge_read(struct judge *j, const char *text, size_t n, uint32_t *line, struct err *e)
 {
 	int r = 0;
 
-	for (size_t at = 0, line = 1; r == 0 && at < n; line++) {
+	*line = 0;
+	for (size_t at = 0; r == 0 && at < n;) {
 		const char *nl = memchr(text + at, '\n', n - at);
 		size_t len = nl != NULL ? (size_t)(nl - text) - at : n - at;
 
+		++*line;
 		r = memchr(text + at, 0, len) != NULL ? bad("", 0, "a zero byte", e) : take_line(j, text + at, len, e);
-		if (r < 0)
-			(void)err_wrap(e, r, "egress rule %zu", line);
 		at += len + 1;
 	}
-	if (r == 0)
-		r = check_rules(j, e);
-	if (r == 0 && j->audit)
-		r = add_audit(j, e);
-	return r;
+	if (r < 0)
+		return r;
+	*line = 0;
+	r = check_rules(j, e);
+	return r == 0 && j->audit ? add_audit(j, e) : r;
 }

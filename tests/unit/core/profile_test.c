@@ -1,4 +1,5 @@
 #include "core/profile.h"
+#include "core/yaml_tree.h"
 #include "harness/test.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@ static struct err err;
 static int load_n(const char *text, size_t n, struct spec *s, struct profile *p)
 {
 	spec_init(s);
-	*p = (struct profile){NULL, 0};
+	*p = (struct profile){.name = NULL};
 	err = ERR_INIT;
 	return profile_load("p.yaml", text, n, s, p, &err);
 }
@@ -124,17 +125,25 @@ TEST(version_is_needed)
 	CHECK(refused("version: 01\n", "p.yaml:1: version: '01' is not known"));
 }
 
-TEST(egress_is_closed)
+TEST(egress_is_nothing_or_rules)
 {
 	struct profile p;
 	struct spec s;
 
-	CHECK(load_n("version: 1\negress: deny-all\n", 28, &s, &p) == 0);
+	CHECK(load_n("version: 1\negress: deny-all\n", 28, &s, &p) == 0 && p.egress == NULL);
 	spec_done(&s);
 	profile_done(&p);
-	CHECK(refused("version: 1\negress: allow-all\n", "p.yaml:2: egress: the egress gate"));
-	CHECK(refused("version: 1\negress:\n  - allow: pypi.org\n", "p.yaml:2: egress: the egress"));
-	CHECK(refused("version: 1\negress: {a: b}\n", "p.yaml:2: egress: the egress"));
+	CHECK(load_n("version: 1\negress: {rules: []}\n", 31, &s, &p) == 0 && p.egress != NULL);
+	CHECK(strcmp(p.egress->child->key, "rules") == 0 && p.egress->line == 2);
+	spec_done(&s);
+	profile_done(&p);
+	CHECK(refused("version: 1\negress: allow-all\n", "p.yaml:2: egress: deny-all is expected"));
+	CHECK(refused("version: 1\negress:\n  - allow: pypi.org\n", "p.yaml:2: egress: deny-all is"));
+	CHECK(refused("version: 1\negress: {a: 1, a: 2}\n", "p.yaml:2: a is given twice (first in line 2)"));
+	CHECK(refused("version: 1\negress: [[[[[[[[[[\n", "p.yaml:2: egress: deny-all"));
+	CHECK(refused("version: 1\negress: {a: [[[[[[[[[[\n", "p.yaml:2: nested deeper than 8"));
+	CHECK(refused("version: 1\negress: {a: &b 1}\n", "p.yaml:2: anchors"));
+	CHECK(refused("version: 1\negress: {a: 1}\nzzz: 1\n", "p.yaml:3: unknown key 'zzz'"));
 }
 
 TEST(bombs_and_tricks)
