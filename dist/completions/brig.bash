@@ -60,7 +60,7 @@ _brig()
 		case $prev in
 		esac
 		opts='--help'
-		words='import erofs list show tag verify remove gc ' ;;
+		words='import pull build erofs list show tag verify remove gc ' ;;
 	gc)
 		case $prev in
 		esac

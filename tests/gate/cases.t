@@ -80,7 +80,7 @@ def odd_bytes_in_names(m):
              ("a hex number as last label", "ask(name(b'a', b'0x7f'))", "3 0", [("dns", "bad_name", "a.0x7f")]),
              ("the port in the name", "ask(name(b'x', b'allowed', b'test:7'))", "3 0", [("dns", "bad_name", "x.allowed.test:7")]),
              ("an empty label", "ask(b'\\x01x\\0\\x07allowed\\x04test\\0')", "3 0", [("dns", "bad_name", "x")])]
-    recs, _ = attempts(m, rows, lines="dns denied_qps 1000\n")
+    recs, _ = attempts(m, rows, lines="  denied_qps: 1000\n")
     eq(len(recs), len(rows), "one record each")
 
 
@@ -106,7 +106,7 @@ def labels_not_suffixes(m):
 @case
 def addresses_below_the_floor(m):
     recs, _ = attempts(m, [(a, f"tcp('below{i}.allowed.test', 7)", "reset", [("connect", "addr_host" if a == "10.99.0.1" else "addr_floor", f"below{i}.allowed.test:7")],
-                            [f"?below{i}.allowed.test"]) for i, a in enumerate(BELOW)], lines="limit conn_rate_per_s 1000\nlimit burst 1000\n")
+                            [f"?below{i}.allowed.test"]) for i, a in enumerate(BELOW)], lines="limits: {conn_rate_per_s: 1000, burst: 1000}\n")
     eq(len([x for x in recs if x.get("resolved")]), len(BELOW), "the addresses are recorded")
 
 
@@ -131,7 +131,7 @@ def one_answer_serves_check_and_connection(m):
     flip = f"flip-{m.name}.allowed.test"
     script = (f"end = time.monotonic() + 30\nwhile tcp('{flip}', 7) == b'hello' and time.monotonic() < end: time.sleep(0.05)\n"
               f"print(tcp('{flip}', 7), tcp('mixed.allowed.test', 7))\n")
-    r, recs, seen = gateworld.gate(W, m, script, rules=WILD, lines="limit conn_rate_per_s 1000\n")
+    r, recs, seen = gateworld.gate(W, m, script, rules=WILD, lines="limits: {conn_rate_per_s: 1000}\n")
     eq(r.out, b"reset b'hello'\n", f"{recs}")
     conns = [x for x in recs if x["event"] == "connect" for _ in range(x.get("suppressed", 1))]
     good = [x for x in conns if x["verdict"] == "allow"]
@@ -221,7 +221,7 @@ def odd_bytes_in_heads(m):
     attempts(m, rows, rules=("--allow", "api.allowed.test:80/http"))
     odd = [get.format("evil.test" + f"\\x{c[0]:02x}" + ".allowed.test") for c in ODD if c not in (b"\r", b"\n", b"\t", b" ", b"*")]
     r, recs, seen = gateworld.gate(W, m, f"for h in {odd!r}: print(tcp('api.allowed.test', 80, h.encode('latin1').decode('unicode_escape').encode('latin1'), 4))\n",
-                                   rules=("--allow", "api.allowed.test:80/http"), lines="limit conn_rate_per_s 1000\nlimit burst 1000\n")
+                                   rules=("--allow", "api.allowed.test:80/http"), lines="limits: {conn_rate_per_s: 1000, burst: 1000}\n")
     eq(set(r.out.split()), {b"b'HTTP'"}, f"{recs}")
     ok({(x["verdict"], x["http"]["status"]) for x in recs if "http" in x} <= {("deny", 400), ("deny", 421)}, f"{recs}")
     ok({x["reason"] for x in recs} <= {"host_mismatch", "http_unparsable", "bad_name"} and sum(x.get("suppressed", 1) for x in recs) == len(odd), f"{recs}")
@@ -290,7 +290,7 @@ def without(*calls):
 
 @case
 def what_is_missing_refuses_the_start(m):
-    conf = m.put("rules", "allow x.allowed.test:7\n")
+    conf = m.put("rules", "version: 1\nrules: [{host: x.allowed.test, ports: 7}]\n")
     want = m.run_argv("--egress", conf, "--", "sh", "-c", "echo ran")
 
     def refused(argv, *words):
@@ -367,7 +367,7 @@ def talk(m, rules, script):
     """A sandbox that does what is written to it, line by line."""
     if W is None:
         raise Skip("namespaces for the servers need root")
-    conf, log = m.put("rules", f"resolver {gateworld.RESOLVER}\n"), m.path("log")
+    conf, log = m.put("rules", gateworld.RULES), m.path("log")
     p = m.popen(m.run_argv("--egress", conf, "--egress-log", log, "-i", *rules, "--", "/usr/bin/python3", "-u", "-c", gateworld.INSIDE + script),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 

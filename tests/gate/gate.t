@@ -85,14 +85,14 @@ def a_peer_that_leaves_takes_nobody_along(m):
 def half_closed_connections(m):
     r, _, _ = gate(m, "ok = 0\nfor i in range(300):\n    s = socket.create_connection(('x.allowed.test', 9000), 20); s.settimeout(20)\n"
                    "    s.sendall(b'abc'); s.shutdown(1); ok += s.recv(9) == b'3'\nprint(ok)",
-                   "--egress", m.put("r", f"resolver {gateworld.RESOLVER}\nlimit conn_rate_per_s 10000\nlimit burst 10000\n"),
+                   "--egress", m.put("r", gateworld.RULES + "limits: {conn_rate_per_s: 10000, burst: 10000}\n"),
                    rules=("--allow", "x.allowed.test:9000"))
     eq(r.out, b"300\n", repr(r))
 
 
 @case
 def limits_on_connections(m):
-    conf = m.put("r", f"resolver {gateworld.RESOLVER}\nlimit max_conns 5\nallow x.allowed.test:7\n")
+    conf = m.put("r", gateworld.RULES + "limits: {max_conns: 5}\nrules: [{host: x.allowed.test, ports: 7}]\n")
     r, recs, _ = gate(m, "l = []\nfor i in range(8):\n    try:\n        s = socket.create_connection(('x.allowed.test', 7), 9); s.settimeout(9); s.sendall(b'x'); l.append(s); print(s.recv(1))\n"
                       "    except OSError as e: print(e.errno)", "--egress", conf, rules=())
     eq(r.out.split(), [b"b'x'"] * 5 + [b"104"] * 3, f"{recs}")
@@ -102,7 +102,7 @@ def limits_on_connections(m):
 
 @case
 def rules_may_end_the_sandbox(m):
-    conf = m.put("r", f"resolver {gateworld.RESOLVER}\nlimit kill_after 3\n")
+    conf = m.put("r", gateworld.RULES + "on_deny: {kill_task_after: 3}\n")
     r, recs, _ = gate(m, "for i in range(50): tcp('evil.test', 7)\ntime.sleep(60)", "--egress", conf, rc=125)
     ok(b"egress" in r.err and r.ms < 20000, repr(r))
 
@@ -112,7 +112,7 @@ def killed_gate_ends_the_sandbox(m):
     """Connections are reset, nothing passes, and the caller is told."""
     if W is None:
         raise Skip("namespaces for the servers need root")
-    conf = m.put("rules", f"resolver {gateworld.RESOLVER}\n")
+    conf = m.put("rules", gateworld.RULES)
     p = m.popen(m.run_argv("--egress", conf, "--allow", "*.allowed.test:7", "--", "/usr/bin/python3", "-u", "-c",
                            gateworld.INSIDE + "print(tcp('x.allowed.test', 7)); time.sleep(60)"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     eq(p.stdout.readline(), b"b'hello'\n", "works")

@@ -19,6 +19,7 @@ from brigtest import Skip, done, eq, ok  # noqa: E402
 
 HERE = os.path.abspath(__file__)
 RESOLVER = "9.9.9.9"
+RULES = f"version: 1\ndns:\n  resolver: [{RESOLVER}]\n"  # a file that names the resolver
 A, B = "93.184.216.34", "93.184.216.35"  # A: what allowed names stand for
 C = "93.184.216.40"  # for servers that a test starts itself, see World.start
 PRIVATE = "10.20.0.5"
@@ -131,10 +132,10 @@ def run(*argv, **kw):
 
 
 def gate(w, m, script, *opts, rules=("--allow", "*.allowed.test:7"), rc=0, lines="", timeout=60):
-    """One run behind the gate: its result, its records, what the other side saw. lines: more of the rules' file."""
+    """One run behind the gate: its result, its records, what the other side saw. lines: more of the rules' file, after gateworld.RULES."""
     if w is None:
         raise Skip("namespaces for the servers need root")
-    conf = m.put("rules", f"resolver {RESOLVER}\n{lines}")
+    conf = m.put("rules", f"{RULES}{lines}")
     log = m.path("log")
     w.take()
     r = m.py(INSIDE + script, "--egress", conf, "--egress-log", log, *rules, *opts, timeout=timeout)
