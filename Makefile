@@ -84,7 +84,7 @@ LIBSRC := $(filter-out src/bin/% src/compat/%,$(shell find src -name '*.c'))
 UNITS  := $(patsubst tests/unit/%.c,$(O)/unit/%,$(shell find tests/unit -name '*_test.c'))
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TOOLS  := $(patsubst tests/tools/%.c,$(OUT)/tests/%,$(wildcard tests/tools/*.c))
-GEN    := build/gen/seccomp_filters.h
+GEN    := build/gen/seccomp_filters.h build/gen/image_build_script.h
 objs    = $(patsubst %.c,$(O)/%.o,$(foreach m,$(1),$(shell find src/$(m) -name '*.c')))
 
 Q := $(if $(VERBOSE),,@)
@@ -100,9 +100,14 @@ build/gen/gen_seccomp: tools/gen_seccomp.c src/tier/container/seccomp.def
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -iquote src $< -lseccomp -o $@
-$(GEN): build/gen/gen_seccomp
+build/gen/seccomp_filters.h: build/gen/gen_seccomp
 	$(call say,GEN,$@)
 	$(Q)build/gen/gen_seccomp > $@.new && mv $@.new $@
+# A shell script as a string of C, without its comments.
+build/gen/%_script.h: src/cli/%.sh
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)sed -e '/^[[:space:]]*#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@.new && mv $@.new $@
 # Stamps that change with the flags and with the set of sources: what depends on them is made anew.
 stamp = $(shell mkdir -p $(O); printf '%s\n' '$(subst ','\'',$(2))' > $(O)/$(1).new; \
 	cmp -s $(O)/$(1).new $(O)/$(1) && rm $(O)/$(1).new || mv $(O)/$(1).new $(O)/$(1))

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,6 +252,19 @@ int image_box_end(struct image_box *b, char **notes, size_t *n, struct err *e)
 	}
 }
 
+/* Until the first bytes come, a person sees that something happens. */
+static void show_waiting(const struct image_box *b)
+{
+	struct pollfd p = {.fd = b->out_fd, .events = POLLIN};
+	unsigned int seconds = 0;
+	char line[96];
+
+	do {
+		(void)snprintf(line, sizeof(line), "%s: %u s", b->doing, seconds++);
+		say_status(line, false);
+	} while (poll(&p, 1, 1000) == 0);
+}
+
 int image_box_take(struct image_box *b, struct image_new **ret, char **notes, size_t *n, struct err *e)
 {
 	struct err tool = ERR_INIT;
@@ -259,6 +273,8 @@ int image_box_take(struct image_box *b, struct image_new **ret, char **notes, si
 
 	if (r < 0)
 		return r;
+	if (show && b->doing != NULL)
+		show_waiting(b);
 	r = image_take_in(b->out_fd, &b->lim.image, image_show_progress, &show, ret, e);
 	end = image_box_end(b, notes, n, &tool);
 	if (show)

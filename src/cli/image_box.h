@@ -36,6 +36,7 @@ struct image_box {
 	const char *egress;               /* rules of what may be reached (gate/judge.h); NULL = nothing */
 	struct image_box_limits lim;
 	bool progress;                    /* a person looks */
+	const char *doing;                /* shown with its seconds until the stream begins; NULL = nothing */
 	bool plain_user;                  /* as the sandbox's ordinary user, on a read-only root, also as root */
 	bool as_root;                     /* as uid 0 inside, with the capabilities over files, also as an ordinary user */
 

@@ -1,159 +1,216 @@
 #include "image/recipe.h"
-/* Form and types by libcyaml's schema, which refuses unknown keys; then each word by what it is for. */
+/*
+ * Read event by event (core/yaml_plain.h), each word checked by what it is for before anything keeps it. Keys,
+ * shapes and checks are the rows of recipe_keys.def.
+ */
 #include "base/num.h"
 #include "base/quote.h"
+#include "base/suggest.h"
+#include "core/yaml_plain.h"
 
-#include <cyaml/cyaml.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct list {
-	char **v;
-	unsigned int n;
-};
-struct raw {
-	char *suite, *keyring, *user, *workdir;
-	char **packages, **mirrors, **env, **cmd;
-	unsigned int packages_count, mirrors_count, env_count, cmd_count;
-};
-
-static const cyaml_schema_value_t word_schema = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, 4096)};
-
-#define TEXT(key, flags) CYAML_FIELD_STRING_PTR(#key, CYAML_FLAG_POINTER | (flags), struct raw, key, 1, 4096)
-#define LIST(key, flags, max) \
-	CYAML_FIELD_SEQUENCE(#key, CYAML_FLAG_POINTER | (flags), struct raw, key, &word_schema, 0, max)
-static const cyaml_schema_field_t fields[] = {
-    TEXT(suite, 0),
-    TEXT(keyring, CYAML_FLAG_OPTIONAL),
-    TEXT(user, CYAML_FLAG_OPTIONAL),
-    TEXT(workdir, CYAML_FLAG_OPTIONAL),
-    LIST(packages, 0, RECIPE_PACKAGES_MAX),
-    LIST(mirrors, CYAML_FLAG_OPTIONAL, RECIPE_MIRRORS_MAX),
-    LIST(env, CYAML_FLAG_OPTIONAL, 256),
-    LIST(cmd, CYAML_FLAG_OPTIONAL, 256),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t raw_schema = {CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw, fields)};
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define DIGITS "0123456789"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* Not empty, of these characters, and no option. */
-static bool is_word(const char *s, const char *of)
+/* n bytes, not empty, of these characters, and no option. */
+static bool is_made_of(const char *s, size_t n, const char *of)
 {
-	return s[0] != '\0' && s[0] != '-' && s[strspn(s, of)] == '\0';
+	return n > 0 && s[0] != '-' && strspn(s, of) >= n;
 }
-static bool is_package(const char *s) { return is_word(s, LOWER DIGITS "+-.") && strlen(s) < 128; }
-static bool is_suite(const char *s) { return is_word(s, LOWER DIGITS "-") && strlen(s) < 64; }
-static bool is_user(const char *s) { return is_word(s, LOWER DIGITS "_-") && strlen(s) <= 32 && strcmp(s, "root") != 0; }
-static bool is_path(const char *s) { return s[0] == '/' && is_word(s, LOWER UPPER DIGITS "/._+-"); }
-static bool is_env(const char *s) { return s[0] != '=' && strchr(s, '=') != NULL; }
+static bool is_name_n(const char *s, size_t n)
+{
+	return n > 1 && n < 128 && strchr(LOWER DIGITS, s[0]) != NULL && is_made_of(s, n, LOWER DIGITS "+-.");
+}
+static bool is_name(const char *s) { return is_name_n(s, strlen(s)); }
+bool recipe_is_pinned(const char *s)
+{
+	const char *v = strchr(s, '=');
+
+	return v != NULL && is_name_n(s, (size_t)(v - s)) && strchr(DIGITS, v[1]) != NULL &&
+	       is_made_of(v + 1, strlen(v + 1), LOWER UPPER DIGITS ".+-~:") && strlen(v) < 128;
+}
+static bool is_package(const char *s) { return is_name(s) || recipe_is_pinned(s); }
+static bool is_suite(const char *s) { return strlen(s) < 64 && is_made_of(s, strlen(s), LOWER DIGITS "-"); }
+static bool is_user(const char *s)
+{
+	return strlen(s) <= 32 && strchr(LOWER "_", s[0]) != NULL && is_made_of(s, strlen(s), LOWER DIGITS "_-") &&
+	       strcmp(s, "root") != 0;
+}
+static bool is_path(const char *s)
+{
+	return s[0] == '/' && is_made_of(s, strlen(s), LOWER UPPER DIGITS "/._+-") && strstr(s, "/..") == NULL;
+}
+static bool is_env(const char *s) { return s[0] != '=' && strchr(s, '=') != NULL && strchr(s, '\n') == NULL; }
 static bool is_any(const char *s) { return s[0] != '\0'; }
-static bool is_mirror(const char *s)
+static bool is_time(const char *s)
 {
-	return (strncmp(s, "http://", 7) == 0 || strncmp(s, "https://", 8) == 0) &&
-	       is_word(s, LOWER UPPER DIGITS ":/._+~-") && strlen(s) < 512;
+	return strlen(s) == 16 && strspn(s, DIGITS) == 8 && s[8] == 'T' && strspn(s + 9, DIGITS) == 6 && s[15] == 'Z';
 }
-
-static int put(const char *file, const char *key, const char *v, bool (*ok)(const char *), char **ret, struct err *e)
+/* A URL, a suite, components; single spaces between. */
+bool recipe_is_mirror(const char *s)
 {
-	char q[QUOTE_MAX];
+	size_t n = strcspn(s, " ");
+	const char *host = strncmp(s, "http://", 7) == 0 ? s + 7 : strncmp(s, "https://", 8) == 0 ? s + 8 : NULL;
 
-	if (v == NULL)
-		return 0;
-	if (!ok(v))
-		return err_set(e, ERR_INVALID, EINVAL, "%.100s: %s: %s cannot stand there", file, key, quote(v, q));
-	*ret = strdup(v);
-	return *ret == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory") : 0;
-}
-
-static int put_list(const char *file, const char *key, struct list l, bool (*ok)(const char *), struct strv *ret,
-		    struct err *e)
-{
-	char q[QUOTE_MAX];
-
-	for (unsigned int i = 0; i < l.n; i++) {
-		if (!ok(l.v[i]))
-			return err_set(e, ERR_INVALID, EINVAL, "%.100s: %s: %s cannot stand there", file, key,
-				       quote(l.v[i], q));
-		if (strv_add(ret, l.v[i]) < 0)
-			return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	if (host == NULL || strlen(s) >= 512 || host >= s + n || host[0] == '/' ||
+	    !is_made_of(s, n, LOWER UPPER DIGITS ":/._+~-"))
+		return false;
+	while (s[n] == ' ') {
+		s += n + 1;
+		n = strcspn(s, " ");
+		if (!is_made_of(s, n, LOWER DIGITS "-/."))
+			return false;
 	}
+	return true;
+}
+static bool is_mirror(const char *s) { return recipe_is_mirror(s); }
+
+enum shape { WORD, WORDS };
+static const struct {
+	const char *name, *text;
+	enum shape shape;
+	size_t field;
+	bool (*check)(const char *);
+} keys[] = {
+#define KEY(id, name, shape, field, check, text) {name, text, shape, offsetof(struct recipe, field), check},
+#include "image/recipe_keys.def"
+#undef KEY
+};
+
+struct reader {
+	struct yaml_plain y;
+	struct recipe *out;
+};
+#define SAY(r, ...) yaml_plain_say(&(r)->y, yaml_plain_line(&(r)->y), __VA_ARGS__)
+
+static int read_word(struct reader *r, enum recipe_key k, const char **ret)
+{
+	char q[QUOTE_MAX];
+
+	if (r->y.ev.type != YAML_SCALAR_EVENT)
+		return SAY(r, "%s: %s is expected here", keys[k].name, keys[k].text);
+	*ret = yaml_plain_word(&r->y);
+	if ((*ret)[0] == '\0' || strlen(*ret) > RECIPE_WORD_MAX || !keys[k].check(*ret))
+		return SAY(r, "%s: %s cannot stand here: %s is expected", keys[k].name, quote(*ret, q), keys[k].text);
 	return 0;
 }
 
-static int put_all(const char *file, const struct raw *raw, struct recipe *r, struct err *e)
+static int read_words(struct reader *r, enum recipe_key k, struct strv *v)
 {
-	int ret = put(file, "suite", raw->suite, is_suite, &r->suite, e);
+	const char *word = "";
+	int ret;
 
-	if (ret == 0)
-		ret = put(file, "keyring", raw->keyring, is_path, &r->keyring, e);
-	if (ret == 0)
-		ret = put(file, "user", raw->user, is_user, &r->user, e);
-	if (ret == 0)
-		ret = put(file, "workdir", raw->workdir, is_path, &r->workdir, e);
-	if (ret == 0)
-		ret = put_list(file, "packages", (struct list){raw->packages, raw->packages_count}, is_package, &r->packages, e);
-	if (ret == 0)
-		ret = put_list(file, "mirrors", (struct list){raw->mirrors, raw->mirrors_count}, is_mirror, &r->mirrors, e);
-	if (ret == 0)
-		ret = put_list(file, "env", (struct list){raw->env, raw->env_count}, is_env, &r->env, e);
-	return ret == 0 ? put_list(file, "cmd", (struct list){raw->cmd, raw->cmd_count}, is_any, &r->cmd, e) : ret;
+	if (r->y.ev.type != YAML_SEQUENCE_START_EVENT)
+		return SAY(r, "%s: a list is expected, such as [a, b]", keys[k].name);
+	while ((ret = yaml_plain_next(&r->y)) == 0 && r->y.ev.type != YAML_SEQUENCE_END_EVENT) {
+		ret = read_word(r, k, &word);
+		if (ret < 0)
+			return ret;
+		if (v->n == RECIPE_WORDS_MAX)
+			return SAY(r, "%s: more than %d words", keys[k].name, RECIPE_WORDS_MAX);
+		if (k == RECIPE_PACKAGES)
+			r->out->package_line[v->n] = yaml_plain_line(&r->y);
+		if (strv_add(v, word) < 0)
+			return SAY(r, "out of memory");
+	}
+	return ret;
 }
 
-/* The loader's own words for what went wrong: the first error line it logs. */
-static void on_log(cyaml_log_t level, void *arg, const char *fmt, va_list args)
+static int read_value(struct reader *r, enum recipe_key k)
 {
-	char *first = arg;
+	void *field = (char *)r->out + keys[k].field;
+	const char *word = "";
+	int ret = yaml_plain_next(&r->y);
 
-	if (level != CYAML_LOG_ERROR || first[0] != '\0')
-		return;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	(void)vsnprintf(first, 120, fmt, args); /* libcyaml's own format strings */
-#pragma GCC diagnostic pop
-	first[strcspn(first, "\n")] = '\0';
+	if (ret < 0)
+		return ret;
+	if (keys[k].shape == WORDS)
+		return read_words(r, k, field);
+	ret = read_word(r, k, &word);
+	if (ret == 0 && (*(char **)field = strdup(word)) == NULL)
+		ret = SAY(r, "out of memory");
+	return ret;
+}
+
+static int find_key(struct reader *r, enum recipe_key *ret)
+{
+	struct suggest near = SUGGEST(yaml_plain_word(&r->y));
+	char q[QUOTE_MAX];
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		if (strcmp(keys[i].name, near.word) == 0) {
+			*ret = (enum recipe_key)i;
+			return 0;
+		}
+		suggest_offer(&near, keys[i].name);
+	}
+	return SAY(r, "unknown key %s%s%s%s", quote(near.word, q), near.best != NULL ? ": did you mean '" : "",
+		   near.best != NULL ? near.best : "", near.best != NULL ? "'?" : "");
+}
+
+static int read_keys(struct reader *r)
+{
+	int ret;
+
+	while ((ret = yaml_plain_next(&r->y)) == 0 && r->y.ev.type != YAML_MAPPING_END_EVENT) {
+		enum recipe_key k = RECIPE_KEY_COUNT;
+
+		if (r->y.ev.type != YAML_SCALAR_EVENT)
+			return SAY(r, "a key is expected here");
+		ret = find_key(r, &k);
+		if (ret < 0)
+			return ret;
+		if (r->out->line[k] != 0)
+			return SAY(r, "%s is given twice (first in line %d)", keys[k].name, r->out->line[k]);
+		r->out->line[k] = yaml_plain_line(&r->y);
+		ret = read_value(r, k);
+		if (ret < 0)
+			return ret;
+	}
+	if (ret == 0 && r->out->line[RECIPE_SUITE] == 0)
+		ret = yaml_plain_say(&r->y, 1, "suite is missing: which Debian? 'suite: bookworm'");
+	if (ret == 0 && r->out->line[RECIPE_PACKAGES] == 0)
+		ret = yaml_plain_say(&r->y, 1, "packages is missing: at least 'packages: []'");
+	if (ret == 0 && r->out->snapshot != NULL && r->out->mirrors.n > 0)
+		ret = yaml_plain_say(&r->y, r->out->line[RECIPE_SNAPSHOT], "snapshot and mirrors: only one of them");
+	return ret;
 }
 
 int recipe_load(const char *file, const char *text, size_t n, struct recipe *ret, struct err *e)
 {
-	char log[120] = "";
-	const cyaml_config_t config = {.log_fn = on_log,
-				       .log_ctx = log,
-				       .mem_fn = cyaml_mem,
-				       .log_level = CYAML_LOG_ERROR,
-				       .flags = CYAML_CFG_NO_ALIAS};
-	struct raw *raw = NULL;
-	cyaml_err_t c;
-	int r;
+	struct reader r = {.y = {.file = file, .kind = "recipe", .e = e}, .out = ret};
+	int done;
 
 	*ret = (struct recipe){.suite = NULL};
-	if (n == 0 || n > RECIPE_MAX || memchr(text, '\0', n) != NULL)
-		return err_set(e, ERR_INVALID, EINVAL, "%.100s: empty, larger than 64 KiB, or no text", file);
-	c = cyaml_load_data((const uint8_t *)text, n, &config, &raw_schema, (cyaml_data_t **)&raw, NULL);
-	if (c != CYAML_OK || raw == NULL)
-		r = err_set(e, ERR_INVALID, EINVAL, "%.100s: %s: %s", file, cyaml_strerror(c), log);
-	else
-		r = put_all(file, raw, ret, e);
-	if (raw != NULL)
-		(void)cyaml_free(&config, &raw_schema, raw, 0);
-	if (r < 0)
+	if (n > RECIPE_MAX)
+		return err_set(e, ERR_INVALID, EFBIG, "%.100s: larger than %d KiB", file, RECIPE_MAX / 1024);
+	done = yaml_plain_open(&r.y, text, n);
+	if (done < 0)
+		return done;
+	done = yaml_plain_begin(&r.y, "suite: bookworm");
+	if (done == 0)
+		done = read_keys(&r);
+	if (done == 0)
+		done = yaml_plain_end(&r.y);
+	yaml_plain_done(&r.y);
+	if (done < 0)
 		recipe_done(ret);
-	return r;
+	return done;
 }
 
 void recipe_done(struct recipe *r)
 {
-	free(r->suite);
-	free(r->keyring);
-	free(r->user);
-	free(r->workdir);
-	strv_done(&r->packages);
-	strv_done(&r->mirrors);
-	strv_done(&r->env);
-	strv_done(&r->cmd);
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		void *field = (char *)r + keys[i].field;
+
+		if (keys[i].shape == WORDS)
+			strv_done(field);
+		else
+			free(*(char **)field);
+	}
 	*r = (struct recipe){.suite = NULL};
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""OCI images, registries, recipes and EROFS files: what comes in through tools in sandboxes, and what is refused.
+"""OCI images, registries and EROFS files: what comes in through tools in sandboxes, and what is refused.
 
 The images are made here byte by byte; the registry and its clients are in namespaces of the test's own."""
 import gzip
@@ -110,36 +110,11 @@ def erofs(m):
     ok(not os.path.exists(one["erofs"]), "the file goes with its image")
 
 
-@case(modes=("root",))
-def recipe(m):
-    """A small Debian, twice: the same digest; its user, its package list. Needs the host's Debian mirrors."""
-    p = os.path.join(m.mkdir("mini"), "mini.yaml")
-    with open(p, "w") as f:
-        f.write("suite: bookworm\npackages: [bash]\nuser: someone\nworkdir: /w\ncmd: [bash]\n")
-    env = {"BRIG_CACHE": m.mkdir("cache")}
-    one = json.loads(done(image(m, "build", "--json", "--name", "mini", p, env=env)).out)
-    two = json.loads(done(image(m, "build", "--json", "--name", "mini2", p, env=env)).out)
-    eq(two["digest"], one["digest"], "the second build")
-    with open(os.path.join(os.path.dirname(tree(m, "mini")["tree"]), "packages")) as f:
-        ok("bash=" in f.read(), "bash is among the packages")
-    r = done(m.run("--image", "mini", "--", "bash", "-c", "id -un; grep -rl /tmp/root /etc; find /etc /usr -lname '/tmp/root*'"))
-    eq(r.out, b"someone\n", "the user, and no trace of where it was built")
-
-
 @case
 def refused_words(m):
     refusal(image(m, "pull", "debian"), "host")
     refusal(image(m, "pull", "foo/bar"), "host")
     refusal(image(m, "pull", "localhost:5000/x"), "localhost")
-    refusal(image(m, "build", "--name", "x", "nosuch"), "no recipe")
-    p = os.path.join(m.mkdir("rec"), "r.yaml")
-    for text, word in (("suite: bookworm\npackages: [bash]\nfoo: 1\n", "foo"), ("suite: bookworm\npackages: ['-o']\n", "packages"),
-                       ("suite: 'x y'\npackages: []\n", "suite"), ("packages: []\n", "suite"),
-                       ("suite: a\npackages: []\nmirrors: ['file:///x']\n", "mirrors")):
-        with open(p, "w") as f:
-            f.write(text)
-        os.chmod(p, 0o644)
-        refusal(image(m, "build", "--name", "x", p), word)
 
 
 if __name__ == "__main__":
