@@ -8,7 +8,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import gateworld  # noqa: E402
-from brigtest import Skip, case, done, main  # noqa: E402
+from brigtest import Skip, case, done, eq, main, ok  # noqa: E402
 from gateworld import A, B  # noqa: E402
 
 W = gateworld.enter()
@@ -101,6 +101,19 @@ def a_guest_behind_tproxy(m):
 @case(modes=("root",))
 def a_guest_behind_redirect(m):
     guest(m, "redirect", ROWS, RULES)
+
+
+@case
+def check_says_what_is_missing(m):
+    def rows(*before):
+        top = json.loads(m.exec([*before, m.brig_path, "check", "--json"]).out)
+        return {x["what"]: x for t in top["tiers"] if t["tier"] == "container" for x in t["findings"]}
+    have = rows()
+    eq((have["gate (--allow)"]["level"], have["gate (--allow)"]["state"]), ("ok", "by nft tproxy"), f"{have}")
+    ok(all(have[x]["level"] == "ok" for x in ("nf_tables", "nft reject", "nft log and limit", "nft tproxy", "nft redirect", "IPv6")), f"{have}")
+    lacking = rows(sys.executable, os.path.join(os.path.dirname(gateworld.__file__), "lacking.py"), "netfilter")
+    eq(lacking["gate (--allow)"]["level"], "note", f"{lacking}")
+    ok("nf_tables" in lacking["nf_tables"]["fix"] and "refused" in lacking["gate (--allow)"]["fix"], f"{lacking}")
 
 
 RC = main()
