@@ -359,7 +359,7 @@ def names_with_ipv6_addresses(m):
          [("connect", "port", "x.allowed.test:8")]),
         ("nobody's", "tcp('fd00:5b::7777:7777', 7)", "reset", [("connect", "no_mapping", "[fd00:5b::7777:7777]:7")]),
         ("a real one", "tcp('2001:4860:4860::8888', 7)", "refused", [("packet", "raw_ip", "[2001:4860:4860::8888]:7")]),
-    ], lines="dns aaaa 1\n")
+    ], lines="  aaaa: synthetic\n")
 
 
 @case
