@@ -116,6 +116,8 @@ struct bench_stat {
 struct bench_stat bench_stat(const uint64_t *v, uint32_t n);
 /* Median of a[i] / b[i] over the rounds that have both; 0 = none. */
 double bench_pair_ratio(const uint64_t *a, const uint64_t *b, uint32_t n);
+/* Median of a[i] - b[i] over the same rounds, ns; false = none. */
+bool bench_pair_added(const uint64_t *a, const uint64_t *b, uint32_t n, double *ret);
 
 /* Everything that was found out. */
 struct bench_result {
@@ -137,7 +139,7 @@ struct bench_result {
 
 struct bench_verdict {
 	bool known, holds;
-	double ratio, most;
+	double ratio, most; /* what was measured, whatever it is of */
 	const char *text;
 };
 enum { BENCH_VERDICTS_MAX = 32 };

@@ -47,6 +47,17 @@ static void judge_ratio(const struct bench_result *b, struct bench_verdict *v,
 	v->holds = v->known && v->ratio <= v->most;
 }
 
+static void judge_added(const struct bench_result *b, struct bench_verdict *v,
+			enum bench_workload w, enum bench_row s, enum bench_row p)
+{
+	double ns = 0;
+
+	v->known = bench_pair_added(b->wall[s][w], b->wall[p][w],
+				    b->wall[s][w] && b->wall[p][w] ? b->samples : 0, &ns);
+	v->ratio = ns / 1e6;
+	v->holds = v->known && v->ratio <= v->most;
+}
+
 static void judge_memory(const struct bench_result *b, struct bench_verdict *v, enum bench_row r)
 {
 	v->known = b->pss_ok[r];
@@ -61,8 +72,12 @@ uint32_t bench_judge(const struct bench_result *b, struct bench_verdict v[BENCH_
 #define GOAL(work, net, subj, peer, limit, words)                                                  \
 	v[n] = (struct bench_verdict){.most = (limit), .text = (words)};                           \
 	judge_ratio(b, &v[n++], WORK_##work, net, ROW_##subj, ROW_##peer);
+#define ADDED(work, subj, peer, limit, words)                                                      \
+	v[n] = (struct bench_verdict){.most = (limit), .text = (words)};                           \
+	judge_added(b, &v[n++], WORK_##work, ROW_##subj, ROW_##peer);
 #include "cli/bench_goals.def"
 #undef GOAL
+#undef ADDED
 	v[n] = (struct bench_verdict){.most = 2, .text = "idle memory of runner and agent, root, MiB"};
 	judge_memory(b, &v[n++], ROW_brig_root);
 	v[n] = (struct bench_verdict){.most = 2, .text = "idle memory of runner and agent, user, MiB"};

@@ -13,7 +13,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int by_ratio(const void *a, const void *b)
+static int by_number(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -43,24 +43,42 @@ struct bench_stat bench_stat(const uint64_t *v, uint32_t n)
 	return s;
 }
 
-double bench_pair_ratio(const uint64_t *a, const uint64_t *b, uint32_t n)
+static double ratio(double a, double b) { return a / b; }
+static double added(double a, double b) { return a - b; }
+
+/* Median of f over the rounds that have both samples. How many those were. */
+static uint32_t pairs(const uint64_t *a, const uint64_t *b, uint32_t n,
+		      double (*f)(double a, double b), double *ret)
 {
 	double *r = n ? calloc(n, sizeof(*r)) : NULL;
-	double median = 0;
 	uint32_t k = 0;
 
+	*ret = 0;
 	if (!r || !a || !b) {
 		free(r);
 		return 0;
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		if (a[i] && b[i])
-			r[k++] = (double)a[i] / (double)b[i];
+			r[k++] = f((double)a[i], (double)b[i]);
 	}
 	if (k) {
-		qsort(r, k, sizeof(*r), by_ratio);
-		median = k % 2 ? r[k / 2] : (r[k / 2 - 1] + r[k / 2]) / 2;
+		qsort(r, k, sizeof(*r), by_number);
+		*ret = k % 2 ? r[k / 2] : (r[k / 2 - 1] + r[k / 2]) / 2;
 	}
 	free(r);
-	return median;
+	return k;
+}
+
+double bench_pair_ratio(const uint64_t *a, const uint64_t *b, uint32_t n)
+{
+	double ret;
+
+	(void)pairs(a, b, n, ratio, &ret);
+	return ret;
+}
+
+bool bench_pair_added(const uint64_t *a, const uint64_t *b, uint32_t n, double *ret)
+{
+	return pairs(a, b, n, added, ret) > 0;
 }

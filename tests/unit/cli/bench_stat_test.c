@@ -42,7 +42,12 @@ TEST(pairs_are_of_the_same_round)
 {
 	const uint64_t a[] = {2, 0, 9, 8}, b[] = {4, 7, 3, 8};
 
+	double added = -1;
+
 	CHECK(near(bench_pair_ratio(a, b, 4), 1.0)); /* 0.5, -, 3, 1 */
+	CHECK(bench_pair_added(a, b, 4, &added) && near(added, 0)); /* -2, -, 6, 0 */
+	CHECK(bench_pair_added(a, b, 2, &added) && near(added, -2));
+	CHECK(!bench_pair_added(a + 1, b + 1, 1, &added) && near(added, 0));
 }
 
 TEST_MAIN()
