@@ -30,7 +30,7 @@ int image_erofs_need(const struct image_found *f, struct image_box *b, bool agai
 {
 	_cleanup_free_ char *notes = NULL;
 	struct err tool = ERR_INIT;
-	struct image_info info;
+	struct image_info info = {.source = NULL};
 	size_t len;
 	int r = again ? 0 : image_erofs_find(f, ret, e), end;
 

@@ -13,9 +13,9 @@ struct image_local {
 };
 
 /*
- * Look HOST[:PORT] up on the host (443 without a port), and take the first of its addresses that
+ * text: HOST[:PORT]. Look it up on the host (443 without a port), and take the first of its addresses that
  * answers: that one, at that port, is what the sandbox will reach. ERR_NOT_FOUND when none does.
  * Blocks up to some seconds.
  */
-int must_check image_local_find(const char *host, struct image_local *ret, struct err *e);
+int must_check image_local_find(const char *text, struct image_local *ret, struct err *e);
 void image_local_done(struct image_local *l);
