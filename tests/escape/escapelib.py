@@ -18,8 +18,15 @@ An attack is a C file whose head comment has these rows (a row may go on in the 
   no-control    KEY reason; KEY reason: attempts that work nowhere here, with their reason
 
 Evidence from outside decides; the attacker's own words only add to it.
+
+An attack that is more than a program in a sandbox (somebody beside brig while it copies, a reader that does not read) is
+a Python file of tests/escape/scenes. Its docstring has the rows group, tries, only and tiers; it has two functions that take a
+Mode of brigtest and return {KEY: what was seen}: control, where what is seen must be the damage, and inside, where it must be
+"" for each KEY the control had.
 """
+import ast
 import glob
+import importlib.util
 import json
 import os
 import re
@@ -36,25 +43,31 @@ NAMESPACES = ["unshare", "-Urmnpiu", "--fork", "--kill-child", "--mount-proc"]
 PY = "/usr/bin/python3"
 
 
+def rows_of(path, head, need):
+    """The rows of a head comment or docstring."""
+    rows = dict.fromkeys(FIELDS, "")
+    key = None
+    for line in head.splitlines():
+        m = re.match(r"([a-z-]+):\s+(.*)", line)
+        if m and (m[1] in FIELDS or key):
+            key = m[1]
+            if key not in FIELDS:
+                raise ValueError(f"{path}: no row '{key}:'")
+            rows[key] = m[2].strip()
+        elif key and re.match(r"\s{2,}\S", line):
+            rows[key] += " " + line.strip()
+    for n in need:
+        if not rows[n]:
+            raise ValueError(f"{path}: the head has no '{n}:'")
+    return rows
+
+
 class Attack:
     def __init__(self, path):
         self.name = os.path.splitext(os.path.basename(path))[0]
         with open(path, encoding="utf-8") as f:
             head = f.read().split("*/")[0]
-        rows = dict.fromkeys(FIELDS, "")
-        key = None
-        for line in head.splitlines():
-            m = re.match(r" \* ([a-z-]+):\s+(.*)", line)
-            if m and (m[1] in FIELDS or key):
-                key = m[1]
-                if key not in FIELDS:
-                    raise ValueError(f"{path}: no row '{key}:'")
-                rows[key] = m[2].strip()
-            elif key and re.match(r" \*\s{3,}\S", line):
-                rows[key] += " " + line[2:].strip()
-        for need in ("group", "tries", "control"):
-            if not rows[need]:
-                raise ValueError(f"{path}: the head comment has no '{need}:'")
+        rows = rows_of(path, re.sub(r"^ \* ?", "", head, flags=re.M), ("group", "tries", "control"))
         if rows["control"] not in ("plain", "ns", "guest"):
             raise ValueError(f"{path}: control: {rows['control']}")
         self.group, self.tries, self.control = rows["group"], rows["tries"], rows["control"]
@@ -73,8 +86,30 @@ class Attack:
         return ["--leak", self.leak, *(["--tty"] if self.tty else [])]
 
 
+class Scene:
+    """An attack of tests/escape/scenes."""
+    control, no_control = "plain", {}
+
+    def __init__(self, path):
+        self.name, self.path = os.path.splitext(os.path.basename(path))[0], path
+        with open(path, encoding="utf-8") as f:
+            rows = rows_of(path, ast.get_docstring(ast.parse(f.read())) or "", ("group", "tries"))
+        self.group, self.tries = rows["group"], rows["tries"]
+        self.callers, self.tiers = rows["only"].split() or ["root", "user"], rows["tiers"].split()
+
+    def module(self):
+        spec = importlib.util.spec_from_file_location(self.name, self.path)
+        m = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(m)
+        return m
+
+
+def scenes():
+    return {s.name: s for s in (Scene(p) for p in sorted(glob.glob(os.path.join(HERE, "scenes", "*.py"))))}
+
+
 def attacks():
-    """Every attack of the folder, by name. victim.c is the scene's."""
+    """Every program of the folder, by name. victim.c is the scene's."""
     paths = sorted(glob.glob(os.path.join(HERE, "*.c")))
     return {a.name: a for a in (Attack(p) for p in paths if not p.endswith("/victim.c"))}
 
