@@ -38,7 +38,7 @@ def inside(a):
     def run(m):
         ready(m)
         tried, bad = set(), []
-        for options in VARIANTS[m.name]:
+        for options in VARIANTS[m.name][:1 if a.once else None]:
             r = staged(m, escapelib.inside_argv(a, m.bin, m.run_argv(), options))
             found = escapelib.judge_inside(a, r, options)
             bad += [f"{' '.join(options) or 'default'}: {x}" for x in found]

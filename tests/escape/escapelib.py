@@ -14,6 +14,7 @@ An attack is a C file whose head comment has these rows (a row may go on in the 
   only      root or user: callers it applies to, default both
   tiers     tiers it applies to, default all
   brig-refuses  yes: brig itself may refuse to start it (exit 125)
+  once      yes: as root only as the image's user; whose limits they are makes no difference
   overlay-is-own  yes: with --root overlay what it changes is the sandbox's own copy, so the evidence alone counts
   no-control    KEY reason; KEY reason: attempts that work nowhere here, with their reason
 
@@ -38,7 +39,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILT = os.path.join(ROOT, "build", "tests", "escape")
 RESULTS = os.path.join(ROOT, "build", "escape.json")
 FIELDS = {"group", "tries", "control", "shows", "leak", "run", "tty", "workdir", "only", "tiers", "brig-refuses",
-          "overlay-is-own", "no-control"}
+          "overlay-is-own", "once", "no-control"}
 NAMESPACES = ["unshare", "-Urmnpiu", "--fork", "--kill-child", "--mount-proc"]
 PY = "/usr/bin/python3"
 
@@ -74,6 +75,7 @@ class Attack:
         self.shows = set(rows["shows"].split())
         self.leak, self.run, self.tty = rows["leak"], rows["run"].split(), rows["tty"] == "yes"
         self.workdir, self.may_refuse = rows["workdir"] == "leak", rows["brig-refuses"] == "yes"
+        self.once = rows["once"] == "yes"
         self.overlay_is_own = rows["overlay-is-own"] == "yes"
         self.callers = rows["only"].split() or ["root", "user"]
         self.tiers = rows["tiers"].split()

@@ -11,7 +11,7 @@ from brigtest import eq, ok
 
 PY = "/usr/bin/python3"
 PAIRS = 4
-RUNS = 5  # of brig for each KEY
+RUNS = 3  # of brig for each KEY
 
 # argv: pairs of names, exchanged in turn for ever. "up" when it begins.
 RACER = r"""

@@ -36,7 +36,7 @@ def inside(s, code):
 
 for _s in SCENES.values():
     _code = _s.module()
-    brigtest.CASES.append((control(_s, _code), ("user",), f"control_{_s.name}"))
+    brigtest.CASES.append((control(_s, _code), (_s.callers[-1],), f"control_{_s.name}"))
     brigtest.CASES.append((inside(_s, _code), tuple(_s.callers), _s.name))
 
 
@@ -47,12 +47,13 @@ def every_scene_was_run(m):
     eq(sorted(n for n, s in SCENES.items() if m.name in s.callers and n not in ran[m.name]), [], "not run inside")
     if m.name != brigtest.modes()[-1]:
         return
-    if "user" in brigtest.modes():
-        for n in SCENES:
-            ok(n in ran["control"], f"{n}: its control was not run")
-            for mode in ("root", "user"):
-                tried = ran[mode].get(n)
-                ok(tried is None or tried == ran["control"][n], f"{n}: {tried} inside as {mode}, {ran['control'][n]} in its control")
+    for n, s in SCENES.items():
+        if s.callers[-1] not in brigtest.modes():
+            continue
+        ok(n in ran["control"], f"{n}: its control was not run")
+        for mode in ("root", "user"):
+            tried = ran[mode].get(n)
+            ok(tried is None or tried == ran["control"][n], f"{n}: {tried} inside as {mode}, {ran['control'][n]} in its control")
 
 
 sys.exit(main())

@@ -14,6 +14,7 @@ which it is. The evidence are words:
   socket          somebody connected or sent to the host's sockets  file-made       a new name in the scene's folder
   exe-changed     a watched file                                   tty-input       bytes faked as typed on the terminal
   key-read        a key of this user's keyring                     image-changed   anything of the image folder
+  many-processes  CMD had more than MANY below it, threads counted
 
 In the guest, as root, and in throw-away namespaces this script is run by itself around the attack.
 """
@@ -33,6 +34,7 @@ import tempfile
 import termios
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+MANY = 85  # of a limit of 60 and what brig itself has
 LIMIT = 60  # seconds an attack may take
 KEYCTL_UNLINK, KEY_USER_KEYRING = 9, -4
 ADD_KEY, KEYCTL = 248, 250
@@ -46,6 +48,25 @@ def digest(path):
             return hashlib.sha256(f.read()).hexdigest(), stat.S_IMODE(s.st_mode), s.st_uid, s.st_nlink
     except OSError as e:
         return e.errno
+
+
+def tasks_below(top):
+    """Processes and threads that come from top."""
+    kids, size = {}, {}
+    for n in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{n}/stat", "rb") as f:
+                rest = f.read().rsplit(b")", 1)[1].split()
+        except OSError:
+            continue
+        kids.setdefault(int(rest[1]), []).append(int(n))
+        size[int(n)] = int(rest[17])
+    todo, found = [top], 0
+    while todo:
+        for c in kids.get(todo.pop(), []):
+            todo.append(c)
+            found += size[c]
+    return found
 
 
 class Sockets:
@@ -233,7 +254,7 @@ class Scene:
 
 
 def perform(scene, argv, fds, workdir, tty):
-    """CMD to its end, serving the sockets meanwhile: (exit, stdout, stderr, faked input)."""
+    """CMD to its end, serving the sockets meanwhile: (exit, stdout, stderr, faked input, most tasks it had)."""
     master = slave = None
     kw = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     if tty:
@@ -248,10 +269,11 @@ def perform(scene, argv, fds, workdir, tty):
     streams = {(master if tty else p.stdout.fileno()): b"", p.stderr.fileno(): b""}
     order, open_ = list(streams), set(streams)
     over = os.pidfd_open(p.pid)
-    waited = 0.0
+    waited, most = 0.0, 0  # counted while CMD says nothing
     while open_:
-        ready, _, _ = select.select([*open_, over, *scene.sockets.listening], [], [], 5)
-        waited += 0 if ready else 5
+        ready, _, _ = select.select([*open_, over, *scene.sockets.listening], [], [], 0.2)
+        waited += 0 if ready else 0.2
+        most = most if ready else max(most, tasks_below(p.pid))
         if waited >= LIMIT:
             p.kill()
             p.wait()
@@ -276,7 +298,7 @@ def perform(scene, argv, fds, workdir, tty):
             faked = os.read(slave, 4096)
         except OSError:
             pass
-    return rc, streams[order[0]], streams[order[1]], faked
+    return rc, streams[order[0]], streams[order[1]], faked, most
 
 
 def termios_ctty(fd):
@@ -304,8 +326,10 @@ def main(args):
         argv = []
         for a in args[1:]:
             argv += scene.args(fds) if a == "{args}" else [a.replace("{leak}", str(fds[0]) if fds else "").replace("{image}", scene.image)]
-        rc, out, err, faked = perform(scene, argv, fds, f"/proc/self/fd/{fds[0]}" if workdir_leak else None, tty)
+        rc, out, err, faked, most = perform(scene, argv, fds, f"/proc/self/fd/{fds[0]}" if workdir_leak else None, tty)
         words = scene.evidence(out + err)
+        if most > MANY:
+            words.append("many-processes")
         if faked:
             words.append("tty-input")
         print(json.dumps({"rc": rc, "out": out.decode("latin-1"), "err": err.decode("latin-1"), "evidence": words}))
