@@ -26,6 +26,7 @@ Mode of brigtest and return {KEY: what was seen}: control, where what is seen mu
 "" for each KEY the control had.
 """
 import ast
+import fcntl
 import glob
 import importlib.util
 import json
@@ -198,13 +199,14 @@ def load():
 
 def record(name, column, **what):
     """One cell of build/escape.json; columns are control, root, user."""
-    all_ = load()
-    all_["attacks"].setdefault(name, {})[column] = what
-    all_["kernel"] = os.uname().release
-    new = RESULTS + ".new"
-    with open(new, "w", encoding="utf-8") as f:
-        json.dump(all_, f, indent=1, sort_keys=True)
-    os.replace(new, RESULTS)
+    with open(RESULTS + ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two test files may run at once
+        all_ = load()
+        all_["attacks"].setdefault(name, {})[column] = what
+        all_["kernel"] = os.uname().release
+        with open(RESULTS + ".new", "w", encoding="utf-8") as f:
+            json.dump(all_, f, indent=1, sort_keys=True)
+        os.replace(RESULTS + ".new", RESULTS)
 
 
 def can_make_namespaces():
