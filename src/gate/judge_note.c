@@ -1,5 +1,6 @@
 #include "gate/judge_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ static void keep(struct seen *s, const struct judge_record *r, uint64_t hash, ui
 				     .rule = s->rule,
 				     .would_deny = r->would_deny};
 	if (r->rule != NULL)
-		(void)strncpy(s->rule, r->rule, sizeof(s->rule) - 1);
+		(void)snprintf(s->rule, sizeof(s->rule), "%s", r->rule);
 	if (r->asked != NULL) {
 		s->r.asked_n = MIN(r->asked_n, sizeof(s->asked));
 		memcpy(s->asked, r->asked, s->r.asked_n);
