@@ -46,6 +46,9 @@ kill-test: programs
 	$(call run,$(call suite,lifecycle))
 vm-test: programs attacks
 	$(call run,$(call suite,vm))
+# Minutes and packages by the hundred, so no part of `make test`.
+image-test: programs
+	$(call run,$(call suite,recipes),--verbose)
 lint: programs $(LIBSRC:%.c=$(O)/%.o)
 	$(call run,$(call suite,lint))
 
@@ -74,4 +77,4 @@ format:
 cov:
 	@+$(MAKE) --no-print-directory V=cov unit
 	tools/coverage.sh
-.PHONY: programs built unit replay agent-test behaviour kill-test vm-test lint fuzz test bench demo format cov
+.PHONY: programs built unit replay agent-test behaviour kill-test vm-test image-test lint fuzz test bench demo format cov

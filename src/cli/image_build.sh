@@ -9,7 +9,7 @@
 # list of dpkg's Provides, or empty
 exec 3>&1 4>&2 >/tmp/log 2>&1
 fail() { # the first error, which has the reason; what called it only says that it failed
-	grep -m1 -E '^(dpkg(-deb)?: error|E: |.*: (No space left|Cannot allocate))' /tmp/log >&4 || tail -n 3 /tmp/log >&4
+	grep -m1 -E 'dpkg(-deb)?: error|^E: |: (No space left|Cannot allocate)' /tmp/log >&4 || tail -n 3 /tmp/log >&4
 	exit 1
 }
 r=/tmp/root
@@ -72,29 +72,27 @@ path-exclude=/usr/share/lintian/*
 path-exclude=/usr/share/bug/*
 path-exclude=/usr/lib/python3/dist-packages/*/tests/*
 END
-# Two programs that packages start once each are done once for all of them: nothing in their place meanwhile.
+# What packages start once each is done once for all of them at the end. Until then nothing stands in its place,
+# in the first folder of the PATH that apt gives to dpkg.
 cat >/tmp/setup <<'END'
 set -e
 for d in bin sbin lib lib32 lib64 libx32; do
 	mkdir -p "$1/usr/$d"
 	ln -s "usr/$d" "$1/$d"
 done
-mkdir -p "$1/etc/dpkg/dpkg.cfg.d" "$1/usr/local/sbin"
+mkdir -p "$1/etc/dpkg/dpkg.cfg.d"
 cp /tmp/leave-out "$1/etc/dpkg/dpkg.cfg.d/brig"
-for p in py3compile update-ca-certificates; do
-	printf '#!/bin/sh\n' >"$1/usr/local/sbin/$p"
-	chmod 755 "$1/usr/local/sbin/$p"
-done
+printf '#!/bin/sh\n' >"$1/usr/sbin/py3compile"
+chmod 755 "$1/usr/sbin/py3compile"
 END
 cat >/tmp/finish <<'END'
 set -e
-rm "$1/usr/local/sbin/py3compile" "$1/usr/local/sbin/update-ca-certificates"
-[ ! -x "$1/usr/sbin/update-ca-certificates" ] || chroot "$1" update-ca-certificates
+rm "$1/usr/sbin/py3compile"
 # As py3compile does, a file that does not compile is left as it is.
 [ ! -x "$1/usr/bin/py3compile" ] || chroot "$1" python3 -m compileall -q /usr/lib/python3/dist-packages || :
 END
 # shellcheck disable=SC2016 # mmdebstrap's shell replaces $1
-PATH=/usr/local/sbin:$PATH $fake mmdebstrap --mode=fakechroot --variant=essential --include="$(cat /tmp/names)" --format=directory \
+$fake mmdebstrap --mode=fakechroot --variant=essential --include="$(cat /tmp/names)" --format=directory \
 	--setup-hook='sh /tmp/setup "$1"' --customize-hook='sh /tmp/finish "$1"' \
 	"$1" $r 'deb [trusted=yes] copy:///tmp/debs ./' || fail
 [ "$(stat -f -c %a /tmp)" -gt 16 ] || { echo 'no space left on --disk' >&4; exit 1; }
