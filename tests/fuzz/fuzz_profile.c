@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-	struct profile profile = {NULL, 0};
+	struct profile profile = {.name = NULL};
 	struct err e = ERR_INIT;
 	struct spec s;
 	int r;
