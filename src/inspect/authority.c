@@ -318,8 +318,10 @@ SSL *authority_client(struct authority *a, const char *name)
 {
 	static const unsigned char http1[] = "\x08http/1.1";
 	SSL *s = SSL_new(a->client);
+	char host[256]; /* the library's macro wants it writable, and copies it */
 
-	if (s == NULL || SSL_set_tlsext_host_name(s, name) != 1 || SSL_set1_host(s, name) != 1 ||
+	(void)snprintf(host, sizeof(host), "%s", name);
+	if (s == NULL || SSL_set_tlsext_host_name(s, host) != 1 || SSL_set1_host(s, name) != 1 ||
 	    SSL_set_alpn_protos(s, http1, sizeof(http1) - 1) != 0) {
 		SSL_free(s);
 		return NULL;

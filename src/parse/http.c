@@ -29,7 +29,7 @@ static bool is_token_char(char c)
 	       (c != '\0' && strchr(others, c) != NULL);
 }
 
-static size_t token_size(const char *p, size_t n)
+size_t http_token(const char *p, size_t n)
 {
 	size_t i = 0;
 
@@ -162,7 +162,7 @@ static bool parse_status(const char *p, size_t n, struct http_head *h, const cha
 
 static bool parse_field(const char *p, size_t n, struct http_head *h, const char **why)
 {
-	size_t k = token_size(p, n);
+	size_t k = http_token(p, n);
 	struct http_field *f = &h->field[h->fields_n];
 
 	if (k == 0 || k > HTTP_LINE_MAX || k == n || p[k] != ':')
@@ -344,92 +344,4 @@ int http_put_field(struct buf *b, struct http_text name, struct http_text value)
 	memcpy(p + name.n + 2 + value.n, "\r\n", 2);
 	buf_commit(b, name.n + value.n + 4);
 	return 0;
-}
-
-/* ---- chunks ---- */
-
-enum { CHUNK_SIZE, CHUNK_DATA, CHUNK_END, CHUNK_TRAILER };
-
-/* A whole line without its CR LF: its length, -EAGAIN = more is needed, -EBADMSG. */
-static ssize_t line_size(const uint8_t *p, size_t n, size_t max)
-{
-	const uint8_t *nl = memchr(p, '\n', MIN(n, max + 2));
-	size_t len = nl != NULL ? (size_t)(nl - p) : MIN(n, max + 2);
-
-	for (size_t i = 0; i < len; i++)
-		if ((p[i] < 0x20 && p[i] != '\t' && !(p[i] == '\r' && i + 1 == len)) ||
-		    p[i] == 0x7f)
-			return -EBADMSG;
-	if (nl == NULL)
-		return n >= max + 2 ? -EBADMSG : -EAGAIN;
-	return len > 0 && p[len - 1] == '\r' ? (ssize_t)len - 1 : -EBADMSG;
-}
-
-static int hex_of(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 32;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static int take_size(struct http_chunks *c, const uint8_t *p, size_t n)
-{
-	size_t i = 0;
-
-	c->left = 0;
-	for (; i < n && hex_of(p[i]) >= 0; i++)
-		c->left = i < 15 ? c->left << 4 | (uint64_t)hex_of(p[i]) : 0;
-	if (i == 0 || i > 15 || (i < n && p[i] != ';'))
-		return -EBADMSG;
-	c->spent += (uint32_t)(n - i);
-	c->state = c->left > 0 ? CHUNK_DATA : CHUNK_TRAILER;
-	return c->spent > HTTP_TRAILER_MAX ? -EBADMSG : 0;
-}
-
-static int take_trailer(struct http_chunks *c, const uint8_t *p, size_t n)
-{
-	size_t k = token_size((const char *)p, n);
-
-	c->done = n == 0;
-	c->spent += (uint32_t)n;
-	if (n > 0 && (k == 0 || k == n || p[k] != ':'))
-		return -EBADMSG;
-	return c->spent > HTTP_TRAILER_MAX ? -EBADMSG : 0;
-}
-
-ssize_t http_chunks_step(struct http_chunks *c, const uint8_t *p, size_t n, const uint8_t **data,
-			 size_t *data_n)
-{
-	ssize_t len;
-	int r;
-
-	*data = p;
-	*data_n = 0;
-	if (n == 0 || c->done)
-		return 0;
-	switch (c->state) {
-	case CHUNK_DATA:
-		*data_n = (size_t)MIN((uint64_t)n, c->left);
-		c->left -= *data_n;
-		if (c->left == 0)
-			c->state = CHUNK_END;
-		return (ssize_t)*data_n;
-	case CHUNK_END:
-		if (p[0] != '\r' || (n > 1 && p[1] != '\n'))
-			return -EBADMSG;
-		if (n < 2)
-			return 0;
-		c->state = CHUNK_SIZE;
-		return 2;
-	default:
-		len = line_size(p, n, c->state == CHUNK_SIZE ? HTTP_LINE_MAX : HTTP_TRAILER_MAX);
-		if (len == -EAGAIN)
-			return 0;
-		if (len < 0)
-			return len;
-		r = c->state == CHUNK_SIZE ? take_size(c, p, (size_t)len)
-					   : take_trailer(c, p, (size_t)len);
-		return r < 0 ? r : len + 2;
-	}
 }

@@ -66,6 +66,8 @@ enum http_body http_response_body(const struct http_head *h, bool to_head);
 struct http_text http_find(const struct http_head *h, const char *name);
 /* Whether the name, in any case, is this one (lower case). */
 bool http_is(struct http_text t, const char *lower);
+/* Bytes at the front of p that can be of a token (RFC 9110 5.6.2). */
+size_t http_token(const char *p, size_t n);
 /* A field that is between two neighbours only and must not be passed on: the fixed ones and those
  * Connection names. */
 bool http_is_hop(const struct http_head *h, struct http_text name);

@@ -255,7 +255,7 @@ static int place_trust(const struct tier_start *s, int root_fd)
 {
 	static const char *const usual[] = {"etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt",
 					    "etc/ssl/ca-bundle.pem", "etc/ssl/cert.pem"};
-	const char *own = TIER_TRUST_PATH + 1;
+	const char *own = &TIER_TRUST_PATH[1];
 	int r = s->res->trust != NULL ? put_file(root_fd, own, s->res->trust, 0444) : 0;
 
 	for (size_t i = 0; r == 0 && s->res->trust != NULL && i < ARRAY_LEN(usual); i++)
