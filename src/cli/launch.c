@@ -20,6 +20,7 @@
 #include "base/quote.h"
 #include "cli/progress.h"
 #include "cli/tty.h"
+#include "spawn/door.h"
 #include "wire/frame.h"
 
 #include <errno.h>
@@ -52,6 +53,7 @@ struct launch_run {
 	struct progress progress;
 	struct gate *gate;     /* NULL = nothing may be reached */
 	struct inspect *inspect; /* NULL = no rule is about HTTP */
+	struct door *door;     /* of the gate */
 	bool records_ended;
 	int signal_fd;
 	uint64_t last_int_ms; /* monotonic time of the last SIGINT, 0 = none */
@@ -482,6 +484,7 @@ enum {
 	P_INSPECT,
 	P_RECORDS,
 	P_RECEIPT,
+	P_DOOR,
 	P_COUNT
 };
 
@@ -532,6 +535,7 @@ static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
 	    .fd = r->phase == PHASE_RECEIPT ? launch_receipt_fd(r->l->receipt) : -1, .events = POLLIN};
 	pf[P_INSPECT] = (struct pollfd){.fd = r->inspect != NULL && !ending ? r->inspect->ctl_fd : -1,
 					.events = POLLIN};
+	pf[P_DOOR] = (struct pollfd){.fd = r->door != NULL && !ending ? door_poll_fd(r->door) : -1, .events = POLLIN};
 	pf[P_RECORDS] = (struct pollfd){.fd = r->gate != NULL && !r->records_ended ? r->gate->rec_fd : -1,
 					.events = POLLIN};
 }
@@ -540,9 +544,10 @@ static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
 static void on_gate(struct launch_run *r)
 {
 	struct err e = ERR_INIT;
-	char why[256];
+	char why[256] = "";
+	enum gate_heard h = gate_hear(r->gate, why, sizeof(why));
 
-	switch (gate_hear(r->gate, why, sizeof(why))) {
+	switch (h) {
 	case GATE_WANTS_KILL:
 		(void)err_set(&e, ERR_DENIED, EPERM, "egress: %s", why);
 		fault(r, &e);
@@ -554,6 +559,8 @@ static void on_gate(struct launch_run *r)
 		break;
 	case GATE_TOOK_RULES:
 	case GATE_KEPT_RULES:
+		door_heard(r->door, h, why);
+		break;
 	case GATE_ENDED:
 	case GATE_NOTHING:
 		break;
@@ -638,6 +645,8 @@ static void loop(struct launch_run *r)
 			on_gate(r);
 		if (pf[P_INSPECT].revents != 0 && r->phase != PHASE_ENDING)
 			on_inspect(r);
+		if (pf[P_DOOR].revents != 0 && r->phase != PHASE_ENDING)
+			door_ready(r->door);
 		next_phase(r);
 	}
 }
@@ -711,9 +720,13 @@ int launch_run(struct launch *l, struct err *e)
 		return ret;
 	r.gate = runner_gate(r.runner);
 	r.inspect = runner_inspect(r.runner);
-	ret = drive(&r, e);
+	if (r.gate != NULL)
+		ret = door_open(l->spec->id, r.gate, r.inspect, l->spec->egress, runner_take_rules_fd(r.runner), &r.door, e);
+	if (ret == 0)
+		ret = drive(&r, e);
 	if (ret == 0)
 		runner_wait(r.runner, &l->end);
+	door_free(r.door);
 	if (r.gate != NULL) {
 		gate_detach(r.gate); /* its last records, then the end of the pipe */
 		egress_log_drain(l->egress, r.gate->rec_fd, LAST_RECORDS_MS);

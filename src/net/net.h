@@ -23,6 +23,7 @@ enum net_sock {
 	NET_TCP6, /* the same; -1 where the host has no IPv6 */
 	NET_DNS4, /* UDP 53: questions to any address, which IP_PKTINFO tells; answer with it as source */
 	NET_DROPS, /* NETLINK_NETFILTER: a copy of the head of each packet that was refused */
+	NET_RULES, /* NETLINK_NETFILTER: for net_replace; stays with whoever started the sandbox */
 	NET_SOCKS,
 };
 struct net_socks {
@@ -85,6 +86,11 @@ int must_check net_plan_gate(struct net_plan *p, struct net_range *r, uint32_t n
  * what failed in *why, and nothing to close.
  */
 int must_check net_setup(const struct net_plan *p, struct net_socks *ret, char *why, size_t size);
+/*
+ * Another rule set in the place of the one that is loaded, at once or not at all. rules_fd: NET_RULES. The caller must be
+ * the user who made the namespace, or root. 0 or -errno: then the old one stays.
+ */
+int must_check net_replace(int rules_fd, const struct net_plan *p);
 /* Close all that are there. */
 void net_socks_close(struct net_socks *s);
 /* Hand the sockets to the other end of a stream or seqpacket socket, as one message. They stay open here. */

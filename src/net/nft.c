@@ -5,6 +5,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
+#include <string.h>
 #include <sys/socket.h>
 
 /*
@@ -38,6 +39,22 @@ void nft_batch_end(struct nl *b)
 	nl_end(b);
 	nl_begin(b, NFNL_MSG_BATCH_END, NLM_F_REQUEST, AF_UNSPEC, NFNL_SUBSYS_NFTABLES);
 	nl_end(b);
+}
+
+size_t nft_again(const uint8_t *batch, size_t n, uint8_t *out, size_t size)
+{
+	struct nl b = {.p = out, .cap = size};
+	struct nlmsghdr first;
+
+	memcpy(&first, batch, sizeof(first)); /* the batch's beginning */
+	nft_batch_begin(&b);
+	nl_begin(&b, MSG(NFT_MSG_DELTABLE), NLM_F_REQUEST, ALL, 0);
+	nl_str(&b, NFTA_TABLE_NAME, table);
+	nl_end(&b);
+	if (b.full || n - first.nlmsg_len > size - b.n)
+		return 0;
+	memcpy(out + b.n, batch + first.nlmsg_len, n - first.nlmsg_len);
+	return b.n + n - first.nlmsg_len;
 }
 
 void nft_chain(struct nl *b, const char *name, const char *type, uint32_t hook, int32_t priority)

@@ -11,6 +11,8 @@
 /* ---- nft.c: what rules stand in ---- */
 void nft_batch_begin(struct nl *b); /* and the table */
 void nft_batch_end(struct nl *b);
+/* The same batch for a namespace that has the table already, which goes in the same step: its size in out, 0 = no room. */
+size_t nft_again(const uint8_t *batch, size_t n, uint8_t *out, size_t size);
 /* `type` is "filter" or "nat"; hook and priority as linux/netfilter.h has them. Its policy is accept. */
 void nft_chain(struct nl *b, const char *name, const char *type, uint32_t hook, int32_t priority);
 /* An interval set of the addresses of one family among r, sorted and joined, named "to4" or "to6". */

@@ -1,4 +1,4 @@
-#include "net/net.h"
+#include "net/nft_priv.h"
 #include "net/route_priv.h"
 #include "net/setup_priv.h"
 
@@ -13,6 +13,7 @@
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -23,6 +24,7 @@
  * set-up child has a small stack and shares its parent's memory: nothing here allocates.
  */
 
+enum { NET_AGAIN_MAX = 256 }; /* what nft_again adds */
 enum { BACKLOG = 1024, ROOM_USUAL = 64 * 1024 /* what a socket takes unasked */ };
 
 /* The kernel answers each failing message, and the last one, which asks for it. */
@@ -49,16 +51,20 @@ static int read_answers(int fd)
 	}
 }
 
-int net_load_rules(const uint8_t *batch, size_t n)
+static int load_by(int fd, const uint8_t *batch, size_t n)
 {
-	_cleanup_close_ int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 	int room = NET_BATCH_MAX * 4;
 
-	if (fd < 0)
-		return -errno;
 	if (n > ROOM_USUAL)
 		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	return send(fd, batch, n, 0) < 0 ? -errno : read_answers(fd);
+}
+
+int net_load_rules(const uint8_t *batch, size_t n)
+{
+	_cleanup_close_ int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+
+	return fd < 0 ? -errno : load_by(fd, batch, n);
 }
 
 /* Of an expression that the kernel has no module of. */
@@ -178,7 +184,7 @@ int net_setup(const struct net_plan *p, struct net_socks *ret, char *why, size_t
 	bool v6 = false;
 	int r = route_all_here(NET_OWN4_TEXT, NET_OWN6_TEXT, &v6, why, size);
 
-	*ret = (struct net_socks){.fd = {-1, -1, -1, -1}};
+	*ret = (struct net_socks){.fd = {-1, -1, -1, -1, -1}};
 	if (r == 0 && p->tap)
 		r = route_guest(why, size);
 	if (r < 0)
@@ -197,6 +203,10 @@ int net_setup(const struct net_plan *p, struct net_socks *ret, char *why, size_t
 			       "network: reports of refused packets (module nfnetlink_log)");
 		r = open_drops(&ret->fd[NET_DROPS]);
 	}
+	if (r == 0) {
+		ret->fd[NET_RULES] = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
+		r = ret->fd[NET_RULES] < 0 ? -errno : 0;
+	}
 	if (r < 0)
 		net_socks_close(ret);
 	return r;
@@ -207,4 +217,23 @@ void net_socks_close(struct net_socks *s)
 	for (int i = 0; i < NET_SOCKS; i++)
 		if (s->fd[i] >= 0)
 			(void)close(steal_fd(&s->fd[i]));
+}
+
+int net_replace(int rules_fd, const struct net_plan *p)
+{
+	_cleanup_free_ uint8_t *batch = malloc(NET_BATCH_MAX + NET_AGAIN_MAX);
+	int r = -EINVAL;
+
+	if (batch == NULL)
+		return -ENOMEM;
+	for (int w = (int)p->first; w < NET_WAYS; w++) {
+		size_t n = p->batch_n[w] == 0 ? 0 : nft_again(p->batch[w], p->batch_n[w], batch, NET_BATCH_MAX + NET_AGAIN_MAX);
+
+		if (n == 0)
+			continue;
+		r = load_by(rules_fd, batch, n);
+		if (!is_absent(r))
+			break;
+	}
+	return r;
 }

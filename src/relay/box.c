@@ -103,6 +103,7 @@ static void (*const ready_of[NET_SOCKS])(struct source *s, uint32_t ev) = {
     [NET_TCP6] = tcp6_ready,
     [NET_DNS4] = dns_ready,
     [NET_DROPS] = drops_ready,
+    [NET_RULES] = NULL, /* never the gate's */
 };
 
 static int open_resolver(struct box *b, const struct judge *j, struct resolver **ret, struct err *e)

@@ -23,8 +23,8 @@
 
 enum { BOXES_MAX = 1024 };
 
-_Static_assert((int)NET_SOCKS == (int)GATE_SOCKS_MAX,
-	       "wire/gate.h counts the sockets of net/net.h");
+_Static_assert((int)NET_RULES == (int)GATE_SOCKS_MAX,
+	       "wire/gate.h counts the sockets of net/net.h that the gate has");
 
 struct server {
 	struct source ctl; /* first: see ctl_ready */
@@ -117,7 +117,8 @@ static int try_sockets(const struct gate_ask *q, const int *fds, size_t n, struc
 	struct box *b = find(q->sandbox, &at_box);
 	size_t at = 0;
 
-	for (uint32_t i = 0; i < NET_SOCKS; i++)
+	socks[NET_RULES] = -1;
+	for (uint32_t i = 0; i < GATE_SOCKS_MAX; i++)
 		socks[i] = (q->there & 1u << i) != 0 && at < n ? fds[at++] : -1;
 	if (b == NULL || b->sock[NET_TCP4].fd >= 0 || at != n || socks[NET_TCP4] < 0 ||
 	    socks[NET_DNS4] < 0 || socks[NET_DROPS] < 0)

@@ -11,6 +11,7 @@
 enum { SLOTS = 1024 };
 
 static struct {
+	bool had;                 /* there was one at the start */
 	struct source src;        /* fd -1 = there is no such process, or none any more */
 	uint64_t last;            /* number of a flow */
 	struct flow *slot[SLOTS]; /* by number, chained by away_next */
@@ -58,7 +59,7 @@ bool handover_wants(const struct flow *f)
 {
 	if (f->v.inspect)
 		return true;
-	return f->v.check == CHECK_HTTP && f->dest.named && peer.src.fd >= 0;
+	return f->v.check == CHECK_HTTP && f->dest.named && peer.had;
 }
 
 bool handover_take(struct flow *f)
@@ -231,6 +232,7 @@ int handover_open(struct loop *l, int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_SEQPACKET)
 		return 0; /* nobody gave us one */
 	peer.src = (struct source){.ready = peer_ready, .fd = fd};
+	peer.had = true;
 	r = loop_watch(l, &peer.src);
 	if (r < 0)
 		peer.src.fd = -1;

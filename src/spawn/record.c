@@ -28,37 +28,41 @@
 
 /* Records are of this boot only, so they lie where a boot starts empty, unless BRIG_STATE says
  * where. */
-static int live_dir(char *dst, size_t size, struct err *e)
+static int folder_path(const char *name, char *dst, size_t size, struct err *e)
 {
 	const char *state = getenv("BRIG_STATE"), *run = getenv("XDG_RUNTIME_DIR");
+	size_t at;
 	int n, r;
 
 	if (state == NULL || state[0] == '\0') {
 		if (geteuid() == 0)
 			run = "/run";
 		if (run != NULL && run[0] == '/') {
-			n = snprintf(dst, size, "%s/brig/live", run);
+			n = snprintf(dst, size, "%s/brig/%s", run, name);
 			return n > 0 && (size_t)n < size
 				   ? 0
 				   : err_set(e, ERR_INVALID, ENAMETOOLONG, "XDG_RUNTIME_DIR");
 		}
 	}
-	r = state_dir(dst, size - sizeof("/live"), e);
+	r = state_dir(dst, size - strlen(name) - 2, e);
+	at = strlen(dst);
 	if (r == 0)
-		memcpy(dst + strlen(dst), "/live", sizeof("/live"));
+		(void)snprintf(dst + at, size - at, "/%s", name);
 	return r;
 }
 
-static int open_dir(int *ret_fd, struct err *e)
+int record_folder(const char *name, bool make, int *ret_fd, struct err *e)
 {
 	char path[512];
 	struct stat st;
 	int fd, r;
 
-	r = live_dir(path, sizeof(path), e);
+	r = folder_path(name, path, sizeof(path), e);
 	if (r < 0)
 		return r;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && !make)
+		return -ENOENT;
 	if (fd < 0 && errno == ENOENT) {
 		r = state_make_dir(path, e);
 		if (r < 0)
@@ -69,7 +73,7 @@ static int open_dir(int *ret_fd, struct err *e)
 		return err_set(e, ERR_DENIED, errno,
 			       "state folder '%s': %s (set BRIG_STATE to a folder you own)", path,
 			       strerror(errno));
-	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022) != 0) {
+	if (fstat(fd, &st) < 0 || (st.st_uid != geteuid() && (make || geteuid() != 0)) || (st.st_mode & 022) != 0) {
 		(void)close(fd);
 		return err_set(
 		    e, ERR_DENIED, EPERM,
@@ -172,7 +176,7 @@ int record_claim(const char *id, struct record *ret, struct err *e)
 	_cleanup_close_ int dir_fd = -1;
 	char boot[64], text[256];
 	uint32_t slot = 0;
-	int fd = -1, n, r = open_dir(&dir_fd, e);
+	int fd = -1, n, r = record_folder("live", true, &dir_fd, e);
 
 	if (r < 0)
 		return r;
@@ -240,7 +244,7 @@ int record_sweep(unsigned wait_ms)
 	uint64_t deadline = sandbox_now_us() + (uint64_t)wait_ms * 1000;
 	struct err e = ERR_INIT;
 	struct dirent *ent;
-	int dir_fd = -1, swept = 0, r = open_dir(&dir_fd, &e);
+	int dir_fd = -1, swept = 0, r = record_folder("live", true, &dir_fd, &e);
 	DIR *d;
 
 	if (r < 0)

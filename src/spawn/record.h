@@ -11,6 +11,7 @@
  */
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -26,6 +27,11 @@ struct record {
 	uint32_t slot;
 };
 
+/*
+ * Open a folder for things of this boot, where "live" is one; made, if `make` says so. The caller's own, or as root
+ * anybody's when it is not to be made. -ENOENT when it is not there; else e says why it cannot be used.
+ */
+int must_check record_folder(const char *name, bool make, int *ret_fd, struct err *e);
 /* Claim a free slot for sandbox id. ERR_DENIED when the state folder cannot be used, ERR_LIMITED when
  * every slot is taken. */
 int must_check record_claim(const char *id, struct record *ret, struct err *e);

@@ -40,6 +40,7 @@ struct runner {
 	enum runner_state state;
 	struct gate gate;
 	struct inspect inspect;
+	int rules_fd; /* NET_RULES of the sandbox's sockets */
 	struct runner_end end;
 	bool lost; /* the runner died before its report */
 	bool left; /* runner_finish: the runner ends by itself */
@@ -237,7 +238,11 @@ static int start_gate(struct runner *r, const struct spec *spec, struct err *e)
 /* The sandbox is up and its sockets are ours: hand them to the gate. */
 static int give_gate(struct runner *r, struct err *e)
 {
-	int rc = gate_give(&r->gate, &r->s.box.net, e);
+	int rc;
+
+	r->rules_fd = r->s.box.net.fd[NET_RULES];
+	r->s.box.net.fd[NET_RULES] = -1;
+	rc = gate_give(&r->gate, &r->s.box.net, e);
 
 	if (rc < 0) {
 		end_here(r);
@@ -273,7 +278,7 @@ int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 	r = calloc(1, sizeof(*r));
 	if (r == NULL)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
-	r->pid = r->ctl_fd = r->agent_fd = -1;
+	r->pid = r->ctl_fd = r->agent_fd = r->rules_fd = -1;
 	gate_init(&r->gate);
 	inspect_init(&r->inspect);
 	sandbox_init(&r->s, spec, tier);
@@ -300,6 +305,7 @@ int runner_agent_fd(const struct runner *r) { return r->agent_fd; }
 int runner_event_fd(const struct runner *r) { return r->ctl_fd; }
 struct inspect *runner_inspect(struct runner *r) { return r->inspect.ctl_fd >= 0 ? &r->inspect : NULL; }
 struct gate *runner_gate(struct runner *r) { return r->gate.ctl_fd >= 0 ? &r->gate : NULL; }
+int runner_take_rules_fd(struct runner *r) { return steal_fd(&r->rules_fd); }
 uint32_t runner_weaker(const struct runner *r) { return r->s.weaker; }
 
 void runner_limits(const struct runner *r, struct runner_limits *ret)
@@ -507,6 +513,8 @@ void runner_free(struct runner *r)
 		(void)close(r->agent_fd);
 	if (r->ctl_fd >= 0)
 		(void)close(r->ctl_fd);
+	if (r->rules_fd >= 0)
+		(void)close(r->rules_fd);
 	sandbox_done(&r->s);
 	free(r);
 }

@@ -57,6 +57,8 @@ int runner_event_fd(const struct runner *r);
 struct gate *runner_gate(struct runner *r);
 /* The process that reads HTTP for it; NULL when there is none. The caller watches it. */
 struct inspect *runner_inspect(struct runner *r);
+/* NET_RULES of a sandbox that has a gate, the caller's from now on; -1 = none, or taken. */
+int runner_take_rules_fd(struct runner *r);
 
 enum runner_state { RUNNER_STARTING, RUNNER_UP, RUNNER_ENDED };
 /* Take in what the runner reported, without blocking. */

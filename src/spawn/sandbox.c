@@ -34,7 +34,7 @@ void sandbox_init(struct sandbox *s, const struct spec *spec, const struct tier_
 	*s = (struct sandbox){.spec = spec,
 			      .tier = tier,
 			      .record = {.fd = -1, .dir_fd = -1},
-			      .box = {.root_pid = -1, .root_pidfd = -1, .net = {.fd = {-1, -1, -1, -1}}},
+			      .box = {.root_pid = -1, .root_pidfd = -1, .net = {.fd = {-1, -1, -1, -1, -1}}},
 			      .image_fd = spec->image_held ? fcntl(spec->image_fd, F_DUPFD_CLOEXEC, 3) : -1,
 			      .start_us = sandbox_now_us(),
 			      .require = spec->require};
