@@ -52,7 +52,8 @@ static int show(const char *id, bool json)
 	if (r < 0)
 		return say_err(&e);
 	if (json) {
-		json_t *o = json_pack("{s:s, s:i, s:s}", "sandbox", id, "policy_gen", (int)said.generation, "rules", said.text);
+		json_t *o = json_pack("{s:s, s:i, s:s}", "sandbox", id, "policy_gen",
+				      (int)said.generation, "rules", said.text);
 
 		if (o == NULL || json_dumpf(o, stdout, JSON_COMPACT) < 0)
 			r = EXIT_FAULT;
@@ -103,7 +104,8 @@ static int egress_run(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		want = strcmp(words[i].word, word) == 0 ? words[i].operands : want;
 	if (want < 0)
-		r = err_set(&e, ERR_INVALID, EINVAL, "%s: 'set ID FILE', 'show ID' or 'list' is needed", quote(word, q));
+		r = err_set(&e, ERR_INVALID, EINVAL,
+			    "%s: 'set ID FILE', 'show ID' or 'list' is needed", quote(word, q));
 	while (r == 0 && (r = opt_next(&p, &o, &value, &e)) > 0) {
 		json = json || o->id == O_JSON;
 		r = 0;
@@ -115,7 +117,9 @@ static int egress_run(int argc, char **argv)
 		r = err_set(&e, ERR_INVALID, EINVAL, "'%s' takes %d operands", word, want);
 	if (r < 0)
 		return say_usage("egress", &e);
-	return want == 2 ? set(argv[0], argv[1], json) : want == 1 ? show(argv[0], json) : list(json);
+	return want == 2   ? set(argv[0], argv[1], json)
+	       : want == 1 ? show(argv[0], json)
+			   : list(json);
 }
 
 const struct command_impl command_egress = {
@@ -123,10 +127,12 @@ const struct command_impl command_egress = {
     .opts = opts,
     .nopts = ARRAY_LEN(opts),
     .notes =
-	"set: the rules of FILE (as --egress takes it) take the place of all the sandbox has, those of\n"
+	"set: the rules of FILE (as --egress takes it) take the place of all the sandbox has, "
+	"those of\n"
 	"its command line too, at once or not at all. Connections they do not permit are closed.\n"
 	"show: the rules in force, as the gate has them.\n"
-	"list: the ids of your sandboxes that have a gate; records of --egress-log hold them too.\n\n"
+	"list: the ids of your sandboxes that have a gate; records of --egress-log hold them "
+	"too.\n\n"
 	"  brig egress set $(brig egress list) stricter.yaml\n",
     .words = "set show list",
 };

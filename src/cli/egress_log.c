@@ -92,7 +92,9 @@ static void take_line(struct egress_log *l, const char *p, size_t n)
 		l->file_error = errno;
 	if (o == NULL)
 		return;
-	if (strcmp(text(o, "verdict"), "deny") == 0) {
+	if (strcmp(text(o, "event"), "policy") == 0) {
+		/* nothing the sandbox did */
+	} else if (strcmp(text(o, "verdict"), "deny") == 0) {
 		remember(l, o);
 	} else if (strcmp(text(o, "event"), "connect") == 0) {
 		l->allowed++;

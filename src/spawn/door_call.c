@@ -16,7 +16,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* The caller's side of a door. Who listens is checked too: the folder may be an enemy's by a wrong BRIG_STATE. */
+/* The caller's side of a door. Who listens is checked too: the folder may be an enemy's by a wrong
+ * BRIG_STATE. */
 
 enum { ANSWER_S = 15, IDS_MAX = 256 * 1024 };
 
@@ -25,7 +26,8 @@ static int gone(const char *id, struct err *e)
 	char q[QUOTE_MAX];
 
 	return err_set(e, ERR_NOT_FOUND, ENOENT,
-		       "%s: no sandbox of yours with this id runs and has a gate ('brig egress list' names them)",
+		       "%s: no sandbox of yours with this id runs and has a gate ('brig egress "
+		       "list' names them)",
 		       quote(id, q));
 }
 
@@ -73,29 +75,34 @@ static int hear(int fd, struct door_said *ret, struct err *e)
 	memcpy(&a, msg, sizeof(a));
 	msg[n] = '\0';
 	if (a.err != 0)
-		return err_set(e, a.err == EPERM ? ERR_DENIED : ERR_INVALID, (int)a.err, "egress: %s",
-			       msg + sizeof(a));
+		return err_set(e, a.err == EPERM ? ERR_DENIED : ERR_INVALID, (int)a.err,
+			       "egress: %s", msg + sizeof(a));
 	ret->generation = a.generation;
 	ret->text = strdup(msg + sizeof(a));
 	return ret->text == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory") : 0;
 }
 
-int door_call(const char *id, uint32_t kind, const char *text, size_t n, struct door_said *ret, struct err *e)
+int door_call(const char *id, uint32_t kind, const char *text, size_t n, struct door_said *ret,
+	      struct err *e)
 {
 	struct door_ask q = {.kind = kind, .text_n = (uint32_t)n};
-	struct iovec iov[2] = {{.iov_base = &q, .iov_len = sizeof(q)},
-			       {.iov_base = (void *)(uintptr_t)text, .iov_len = n}}; /* NOLINT(performance-no-int-to-ptr) */
+	struct iovec iov[2] = {
+	    {.iov_base = &q, .iov_len = sizeof(q)},
+	    /* NOLINTNEXTLINE(performance-no-int-to-ptr): an iovec has no const */
+	    {.iov_base = (void *)(uintptr_t)text, .iov_len = n}};
 	struct msghdr m = {.msg_iov = iov, .msg_iovlen = n > 0 ? 2 : 1};
 	_cleanup_close_ int fd = -1;
 	int r;
 
 	*ret = (struct door_said){.text = NULL};
 	if (n > DOOR_TEXT_MAX)
-		return err_set(e, ERR_LIMITED, E2BIG, "egress: more than %d KiB of rules", DOOR_TEXT_MAX / 1024);
+		return err_set(e, ERR_LIMITED, E2BIG, "egress: more than %d KiB of rules",
+			       DOOR_TEXT_MAX / 1024);
 	r = knock(id, &fd, e);
 	if (r < 0)
 		return r;
-	/* one that is refused for who it is may find the door closed already: the reason is there all the same */
+	/* one that is refused for who it is may find the door closed already: the reason is there
+	 * all the same */
 	if (sendmsg(fd, &m, MSG_NOSIGNAL) < 0 && errno != EPIPE)
 		return err_set(e, ERR_INTERNAL, errno, "egress: %s", strerror(errno));
 	return hear(fd, ret, e);
