@@ -4,7 +4,7 @@ _brig()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} opts='' words=''
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W 'run check profile receipt image gc bench completion version help' -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W 'run check profile receipt egress image gc bench completion version help' -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -56,6 +56,11 @@ _brig()
 		esac
 		opts='--json --key --help'
 		words='verify key' ;;
+	egress)
+		case $prev in
+		esac
+		opts='--json --help'
+		words='set show list' ;;
 	image)
 		case $prev in
 		esac
@@ -90,7 +95,7 @@ _brig()
 		case $prev in
 		esac
 		opts='--help'
-		words='run check profile receipt image gc bench completion version help' ;;
+		words='run check profile receipt egress image gc bench completion version help' ;;
 	esac
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$opts" -- "$cur")

@@ -291,10 +291,8 @@ static void question(struct door *d)
 void door_ready(struct door *d)
 {
 	if (d->state == D_LISTEN) {
-		d->caller_fd =
-		    accept4(d->listen_fd, NULL, NULL,
-			    SOCK_CLOEXEC | SOCK_NONBLOCK); /* cppcheck-suppress nullPointer ; nobody
-							      wants the address */
+		/* cppcheck-suppress nullPointer ; nobody wants the address */
+		d->caller_fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (d->caller_fd < 0)
 			return;
 		door_room(d->caller_fd);
