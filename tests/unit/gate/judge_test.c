@@ -208,6 +208,22 @@ static bool may(const struct judge *j, struct judge_verdict v, uint16_t port, co
 	return v.allow && judge_addr(j, &d, &v, &a, false, &why);
 }
 
+TEST(a_local_rule_opens_one_address_at_one_port)
+{
+	struct judge *j = rules("local 192.0.2.1:5000@127.0.0.1\nlocal 10.0.0.7:443@10.0.0.7\n");
+	struct judge_verdict v = raw(j, "192.0.2.1", 5000), other = raw(j, "10.0.0.7", 443);
+	struct resolve_addr a = addr("192.0.2.1"), lo = addr("127.0.0.1");
+
+	CHECK(judge_has_local(j));
+	judge_local(j, &v, &a);
+	CHECK(v.allow && a.v6 == lo.v6 && memcmp(a.a, lo.a, 4) == 0);
+	CHECK(may(j, v, 5000, "127.0.0.1"));
+	CHECK(!may(j, v, 5000, "127.0.0.2") && !may(j, v, 5000, "192.0.2.1"));
+	CHECK(!raw(j, "192.0.2.1", 5001).allow && !raw(j, "192.0.2.2", 5000).allow && !raw(j, "127.0.0.1", 5000).allow);
+	CHECK(may(j, other, 443, "10.0.0.7") && !may(j, other, 443, "127.0.0.1"));
+	judge_free(j);
+}
+
 TEST(a_rule_opens_only_the_closed_ranges_it_names)
 {
 	struct judge *j = rules(policy);
@@ -238,6 +254,11 @@ TEST(rules_that_are_not_meant_so_are_refused)
 					  "range 10.0.0.0/33:443",
 					  "allow a.test:443@10.0.0.1/8",
 					  "limit nothing 3",
+					  "local 192.0.2.1:5000",
+					  "local 192.0.2.0/24:5000@127.0.0.1",
+					  "local 192.0.2.1:5000@127.0.0.0/8",
+					  "local 192.0.2.1:5000-5001@127.0.0.1",
+					  "local a.test:5000@127.0.0.1",
 					  "x y"};
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
