@@ -39,28 +39,20 @@ static int join(struct egress_load *l, const struct yaml_node *n, const char *ch
 	return buf_put(out, "", 1) < 0 ? SAY(l, n, "%s: too long", n->key) : 0;
 }
 
-/* TLS by its word, or by its port alone. */
-static bool is_tls(const struct yaml_node *rule)
+/* A protocol by its word, or by its port alone. */
+static bool is_protocol(const struct yaml_node *rule, const char *name, const char *port)
 {
 	const char *protocol = word_of(rule, "protocol");
 	const struct yaml_node *p = yaml_get(rule, "ports");
 	const struct yaml_node *one = p->kind == YAML_LIST ? p->child : p;
 
 	if (protocol[0] != '\0')
-		return strcmp(protocol, "tls") == 0;
-	return one->next == NULL && strcmp(one->text, "443") == 0;
+		return strcmp(protocol, name) == 0;
+	return strcmp(one->text, port) == 0 && (one == p || one->next == NULL);
 }
 
-static bool is_http(const struct yaml_node *rule)
-{
-	const char *protocol = word_of(rule, "protocol");
-	const struct yaml_node *p = yaml_get(rule, "ports");
-	const struct yaml_node *one = p->kind == YAML_LIST ? p->child : p;
-
-	if (protocol[0] != '\0')
-		return strcmp(protocol, "http") == 0;
-	return one->next == NULL && strcmp(one->text, "80") == 0;
-}
+static bool is_tls(const struct yaml_node *rule) { return is_protocol(rule, "tls", "443"); }
+static bool is_http(const struct yaml_node *rule) { return is_protocol(rule, "http", "80"); }
 
 static int check_id(struct egress_load *l, const struct yaml_node *rule)
 {

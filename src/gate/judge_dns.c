@@ -15,7 +15,6 @@
  */
 
 enum { HEAD = 12, TYPE_A = 1, TYPE_PTR = 12, TYPE_AAAA = 28, TYPE_IXFR = 251, TYPE_AXFR = 252, CLASS_IN = 1 };
-enum { JUDGE_DNS_EAGER = 0 };
 enum { RCODE_OK = 0, RCODE_FORMAT = 1, RCODE_SERVFAIL = 2, RCODE_NXDOMAIN = 3, RCODE_NOTIMP = 4 };
 
 static uint16_t be16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
@@ -114,7 +113,7 @@ static int number_of(struct judge *j, const struct reply *re, const struct resol
 	*size = 0;
 	if (nr >= 0)
 		return nr;
-	if (rule->kind == RULE_EXACT && res == NULL && JUDGE_DNS_EAGER) {
+	if (rule->kind == RULE_EXACT && res == NULL) {
 		ret->wait = true;
 		return -1;
 	}

@@ -53,7 +53,8 @@ def protocols_are_held_to(m):
         ("SSH", "tcp('git.allowed.test', 22, b'SSH-2.0-me\\r\\n', 12)", b"SSH-2.0-test", [("connect", "allowed", "git.allowed.test:22")],
          ["?git.allowed.test", A + ":22"]),
         ("not SSH", "tcp('git.allowed.test', 22, b'GET / HTTP/1.1\\r\\n', 4)", "reset", [("connect", "proto_mismatch", "git.allowed.test:22")]),
-        ("not PostgreSQL", "tcp('api.allowed.test', 5432, b'GET / HTTP/1.1\\r\\n', 4)", "reset", [("connect", "proto_mismatch", "api.allowed.test:5432")]),
+        ("not PostgreSQL", "tcp('api.allowed.test', 5432, b'GET / HTTP/1.1\\r\\n', 4)", "reset", [("connect", "proto_mismatch", "api.allowed.test:5432")],
+         ["?api.allowed.test"]),
     ], rules=("--allow", "git.allowed.test:22", "--allow", "api.allowed.test:5432"))
 
 

@@ -50,6 +50,22 @@ executable() {
 seccomp_doc() {
 	tools/gen_seccomp_doc.sh | diff - docs/security/seccomp.md || { echo "run: make docs"; return 1; }
 }
+# Every reason of a record and every key of a rule is in the documents, and every reason in the code is a row.
+egress_tables() {
+	local word bad=0
+	for word in $(sed -n 's/^REASON("\([a-z_]*\)".*/\1/p' src/gate/reasons.def); do
+		grep -q "^| \`$word\` |" docs/egress.md || { echo "docs/egress.md: no reason $word"; bad=1; }
+		grep -q "^\.It Li $word " docs/man/brig-egress.5 || { echo "brig-egress(5): no reason $word"; bad=1; }
+	done
+	for word in $(sed -n 's/^KEY([A-Z_]*, *"\([a-z0-9_]*\)".*/\1/p' src/egress/keys.def); do
+		grep -q "^\.It Cm $word " docs/man/brig-egress.5 || { echo "brig-egress(5): no key $word"; bad=1; }
+	done
+	for word in $(grep -rhoE '(deny\(|reason = |\.reason = )[^;]*' src/gate/*.c src/relay/*.c src/inspect/*.c 2>/dev/null |
+		grep -oE '"[a-z_0-9]+"' | tr -d '"' | sort -u); do
+		grep -q "^REASON(\"$word\"," src/gate/reasons.def || { echo "src/gate/reasons.def: no row for $word"; bad=1; }
+	done
+	return "$bad"
+}
 no_conflict_marks() {
 	local found
 	found=$(tree | grep -vE '^tests/fuzz/corpus/' | xargs -d '\n' grep -lE '^(<<<<<<<|>>>>>>>) ' 2>/dev/null)
@@ -74,6 +90,7 @@ check "what the documents name exists" tools/check_docs.py
 check "cppcheck" cpp_check
 mapfile -t scripts < <(shell_scripts)
 check "shellcheck: ${#scripts[@]} scripts" shellcheck -x -S warning "${scripts[@]}"
+check "reasons and keys of egress rules are documented" egress_tables
 check "man pages" manuals
 check "test files are executable" executable
 check "docs/security/seccomp.md is the table's" seccomp_doc
