@@ -21,28 +21,32 @@ static bool ascii(const char *s)
 	return true;
 }
 
-/* Lower case; A-labels for others. An A-label in the file must be one that a U-label makes. */
+/* Lower case; A-labels for others. No mapping (UTS 46): what looks like nothing, or like a dot, is refused instead of
+ * becoming it. An A-label in the file must be one that a U-label makes. */
 static int to_ascii(const char *name, char **ret, struct err *e)
 {
+	_cleanup_free_ char *lower = strdup(name);
 	uint8_t *out = NULL;
 	char q[QUOTE_MAX];
-	char *copy;
 	int r;
 
-	if (ascii(name) && strcasestr(name, "xn--") == NULL) {
-		copy = strdup(name);
-		for (char *p = copy; p != NULL && *p != '\0'; p++)
-			*p = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
-	} else {
-		r = idn2_lookup_u8((const uint8_t *)name, &out, IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL | IDN2_ALABEL_ROUNDTRIP);
-		if (r != IDN2_OK)
-			return err_set(e, ERR_INVALID, EINVAL, "%s is no host name (IDNA2008): %s", quote(name, q),
-				       idn2_strerror(r));
-		copy = strdup((const char *)out);
-		idn2_free(out);
+	for (char *p = lower; p != NULL && *p != '\0'; p++)
+		*p = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
+	if (lower != NULL && ascii(lower) && strstr(lower, "xn--") == NULL) {
+		*ret = steal_ptr(&lower);
+		return 0;
 	}
-	*ret = copy;
-	return copy == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory") : 0;
+	r = lower == NULL ? IDN2_MALLOC
+			  : idn2_lookup_u8((const uint8_t *)lower, &out,
+					   IDN2_NFC_INPUT | IDN2_NO_TR46 | IDN2_ALABEL_ROUNDTRIP);
+	if (r == IDN2_OK && (*ret = strdup((const char *)out)) == NULL)
+		r = IDN2_MALLOC;
+	idn2_free(out);
+	if (r == IDN2_MALLOC)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+	return r == IDN2_OK ? 0
+			    : err_set(e, ERR_INVALID, EINVAL, "%s is no host name (IDNA2008): %s", quote(name, q),
+				      idn2_strerror(r));
 }
 
 static bool is_public_suffix(const char *name)

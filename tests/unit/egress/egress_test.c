@@ -133,6 +133,7 @@ TEST(names_in_other_scripts)
 	CHECK(makes(R "{host: \"*.\xd0\xbf\xd1\x80.example\", ports: 443}\n", "allow *.xn--o1ac.example:443\n"));
 	CHECK(refused(R "{host: xn--a.example, ports: 443}\n", "f.yaml:3: host: 'xn--a.example' is no host name"));
 	CHECK(refused(R "{host: \"a\\u200b.example\", ports: 443}\n", "f.yaml:3: host: "));
+	CHECK(refused(R "{host: \"a\\u3002b.example\", ports: 443}\n", "f.yaml:3: host: "));
 	CHECK(refused(R "{host: \"a b.example\", ports: 443}\n", "f.yaml:3: host: "));
 	CHECK(refused(R "{host: \"a\\0b.example\", ports: 443}\n", "f.yaml:3: a value holds a NUL"));
 	CHECK(refused(R "{host: \"a\\n.example\", ports: 443}\n", "f.yaml:3: host: only printable"));

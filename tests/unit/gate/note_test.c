@@ -1,0 +1,216 @@
+#include "gate/judge_priv.h"
+
+#include "harness/test.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+/* Which refusals are written, what a record looks like, what is used up, paths, and rules that take over. */
+
+static struct judge *rules(const char *text)
+{
+	struct judge *j = NULL;
+
+	return judge_new(text, strlen(text), &j, NULL) == 0 ? j : NULL;
+}
+
+static bool note(struct judge *j, const char *name, uint64_t now_ms)
+{
+	struct judge_dest d = {.named = true, .port = 443};
+	struct judge_record r = {.event = "connect", .reason = "no_rule", .transport = "tcp", .dest = &d};
+
+	strcpy(d.name, name);
+	return judge_note(j, &r, now_ms);
+}
+
+TEST(equal_refusals_are_one_record_and_a_count)
+{
+	struct judge *j = rules("on_deny dedupe_window_s 10\n");
+	struct judge_record r;
+
+	CHECK(note(j, "a.test", 1000) && !note(j, "a.test", 1001) && !note(j, "a.test", 10999) && note(j, "b.test", 1002));
+	CHECK(!judge_repeats(j, 2000, false, &r));
+	CHECK(judge_repeats(j, 11000, false, &r) && r.suppressed == 2 && strcmp(r.dest->name, "a.test") == 0);
+	CHECK(!judge_repeats(j, 11000, true, &r) && note(j, "a.test", 11000) && judge_denied(j) == 5);
+	judge_free(j);
+}
+
+TEST(many_different_ones_are_all_written)
+{
+	struct judge *j = rules("");
+	char name[32];
+
+	for (int i = 0; i < 5 * SEEN_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "n%d.test", i);
+		CHECK(note(j, name, 1000));
+	}
+	judge_free(j);
+}
+
+TEST(refused_questions_have_a_rate)
+{
+	struct judge *j = rules("dns denied_qps 3\non_deny alert_after 2\n");
+	char asked[16];
+	int written = 0, alerts = 0;
+
+	for (int i = 0; i < 20; i++) {
+		struct judge_record r = {.event = "dns", .reason = "no_rule", .asked = asked};
+
+		r.asked_n = (size_t)snprintf(asked, sizeof(asked), "n%d.test", i);
+		written += judge_note(j, &r, 5000);
+		alerts += r.alert;
+		CHECK(i < 3 || strcmp(r.reason, "dns_rate") == 0);
+	}
+	CHECK(written == 4 && alerts == 1 && judge_denied(j) == 20);
+	judge_free(j);
+}
+
+TEST(a_record_fits_whatever_it_holds)
+{
+	struct judge *j = rules("");
+	struct judge_hello h = {.ech = true};
+	struct judge_dest d = {.named = true, .port = 443};
+	struct resolve_result res = {.n = RESOLVE_ADDRS_MAX, .cnames_n = RESOLVE_CNAMES_MAX};
+	char long_text[300];
+	struct judge_req q = {.method = "GET", .host = long_text, .path = long_text, .status = 200, .inject_header = "a", .secret_ref = long_text};
+	struct judge_who who = {.sandbox = "s", .tier = "container"};
+	struct judge_record r = {.event = "request", .reason = "no_rule", .dest = &d, .hello = &h, .resolved = &res, .req = &q};
+	struct buf out;
+
+	memset(long_text, '"', sizeof(long_text) - 1);
+	long_text[sizeof(long_text) - 1] = '\0';
+	memset(h.sni, 1, sizeof(h.sni) - 1);
+	memset(d.name, 'a', JUDGE_NAME_MAX);
+	for (int i = 0; i < RESOLVE_ADDRS_MAX; i++)
+		res.addr[i] = (struct resolve_addr){.v6 = true, .a = {0x20, 1, 0xd, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, (uint8_t)i}};
+	for (int i = 0; i < RESOLVE_CNAMES_MAX; i++)
+		memset(res.cname[i], 2, 255);
+	buf_init(&out, PIPE_BUF);
+	CHECK(judge_line(j, &r, &who, UINT64_MAX, &out) == 0 && out.len <= PIPE_BUF);
+	for (size_t i = 0; i < out.len; i++)
+		CHECK((buf_head(&out)[i] >= 0x20 && buf_head(&out)[i] < 0x7f) || i == out.len - 1);
+	buf_done(&out);
+	judge_free(j);
+}
+
+TEST(limits_are_counted_by_rule_and_sandbox)
+{
+	struct judge *j = rules("limit max_conns 3\nallow a.test:443\n+limit max_conns 1\n+limit bytes_up 10\n+limit requests_per_min 2\n");
+	struct judge_dest d = {.named = true, .port = 443, .name = "a.test"};
+	struct judge_verdict v;
+	const char *why = "";
+
+	judge_decide(j, &d, &v);
+	CHECK(v.allow && v.limits.bytes_up == 10 && v.limits.idle_s == 300);
+	CHECK(judge_open(j, NULL, 1, &why) && judge_open(j, &v, 1, &why));
+	CHECK(!judge_open(j, &v, 1, &why) && strcmp(why, "max_conns") == 0);
+	judge_close(j, &v);
+	CHECK(judge_open(j, &v, 1, &why));
+	CHECK(judge_moved(j, &v, 9, 1000, &why) && !judge_moved(j, &v, 1, 0, &why) && strcmp(why, "bytes_up") == 0);
+	CHECK(judge_request_rate(j, &v, 1, &why) && judge_request_rate(j, &v, 2, &why) && !judge_request_rate(j, &v, 3, &why));
+	CHECK(judge_request_rate(j, &v, 30010, &why) && !judge_request_rate(j, &v, 30011, &why));
+	judge_free(j);
+}
+
+static const char *request(const char *options, const char *method, const char *target)
+{
+	char text[512];
+	struct judge *j;
+	const char *why = "";
+
+	(void)snprintf(text, sizeof(text), "allow a.test:80\n%s", options);
+	j = rules(text);
+	if (j == NULL)
+		return "no rules";
+	if (judge_request(judge_http(j, 0), method, strlen(method), target, strlen(target), &why))
+		why = "ok";
+	judge_free(j);
+	return why;
+}
+
+TEST(paths_and_methods)
+{
+	static const char rule[] = "+method GET\n+path /repos/acme/**\n+path /a/*/c\n";
+	static const char *const good[] = {"/repos/acme/x/y", "/repos/acme", "/repos/%61cme/x?q=/../", "/a/b/c"};
+	static const char *const odd[] = {"/repos/acme/../x", "/repos/acme/%2e%2e/x", "/repos/acme//x", "/repos/acme/%2fx", "/repos/acme/%5cx",
+					  "/repos/acme/%00", "/repos/acme/.", "/repos/acme/\\x", "/repos/acme/%zz", "*", "", "a.test/x"};
+	static const char *const other[] = {"/repos/acmee/x", "/repos", "/a/b/d/c", "/A/b/c", "/"};
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++)
+		CHECK(strcmp(request(rule, "GET", good[i]), "ok") == 0);
+	for (size_t i = 0; i < ARRAY_LEN(odd); i++)
+		CHECK(strcmp(request(rule, "GET", odd[i]), "path_odd") == 0);
+	for (size_t i = 0; i < ARRAY_LEN(other); i++)
+		CHECK(strcmp(request(rule, "GET", other[i]), "path") == 0);
+	CHECK(strcmp(request(rule, "POST", "/a/b/c"), "method") == 0 && strcmp(request(rule, "get", "/a/b/c"), "method") == 0);
+	CHECK(strcmp(request("", "ANY", "/what/ever"), "ok") == 0);
+	CHECK(strcmp(request("+raw_paths yes\n+path /x/**\n", "GET", "/x/..//%2f"), "ok") == 0);
+}
+
+TEST(new_rules_keep_names_and_counts)
+{
+	static const uint8_t q[] = {0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 'a', 1, 'w', 4, 't', 'e', 's', 't', 0, 0, 1, 0, 1};
+	struct judge *old = rules("allow *.w.test:1\n+id w\n"), *j = rules("allow *.w.test:2\n+id w\n+names 1\n"), *other = rules("dns pool4 100.64.0.0/16\n");
+	struct resolve_addr at = {.a = {198, 18, 1, 0}};
+	struct judge_verdict v;
+	struct judge_dns d;
+	struct judge_dest dest;
+	uint8_t out[128];
+
+	CHECK(judge_dns(old, q, sizeof(q), out, sizeof(out), &d) > 0 && !d.denied);
+	CHECK(judge_adopt(other, old) < 0 && judge_dest(old, &at, 1, &dest));
+	CHECK(judge_adopt(j, old) == 0 && judge_generation(j) == 2);
+	judge_free(old);
+	CHECK(judge_dest(j, &at, 2, &dest) && strcmp(dest.name, "a.w.test") == 0);
+	judge_decide(j, &dest, &v);
+	CHECK(v.allow && j->rules[0].names == 1);
+	dest.port = 1;
+	judge_decide(j, &dest, &v);
+	CHECK(!v.allow && strcmp(v.reason, "port") == 0);
+	judge_free(j);
+	judge_free(other);
+}
+
+TEST(names_of_rules_are_resolved_first)
+{
+	static const uint8_t q[] = {0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 'a', 4, 't', 'e', 's', 't', 0, 0, 1, 0, 1};
+	struct judge *j = rules("allow a.test:1\n");
+	struct resolve_result res = {.err = ENOENT};
+	struct judge_dns d;
+	uint8_t out[128];
+
+	CHECK(judge_dns(j, q, sizeof(q), out, sizeof(out), &d) == 0 && d.wait && strcmp(d.name, "a.test") == 0);
+	CHECK(judge_dns_resolved(j, q, sizeof(q), &res, out, sizeof(out), &d) > 0 && d.denied && (out[3] & 15) == 3);
+	res.err = ETIMEDOUT;
+	CHECK(judge_dns_resolved(j, q, sizeof(q), &res, out, sizeof(out), &d) > 0 && d.denied && (out[3] & 15) == 2);
+	res.err = 0;
+	CHECK(judge_dns_resolved(j, q, sizeof(q), &res, out, sizeof(out), &d) > 0 && !d.denied && out[7] == 1);
+	CHECK(judge_dns(j, q, sizeof(q), out, sizeof(out), &d) > 0 && !d.wait); /* it has an address now */
+	judge_free(j);
+}
+
+TEST(audit_permits_and_says_so)
+{
+	struct judge *j = rules("default audit\nallow a.test:443\ndeny bad.test:1-65535\n");
+	struct judge_dest d = {.named = true, .port = 80, .name = "a.test"};
+	struct resolve_addr lo = {.a = {127, 0, 0, 1}};
+	struct judge_verdict v;
+	const char *why;
+
+	judge_decide(j, &d, &v);
+	CHECK(v.allow && v.would_deny && strcmp(v.reason, "port") == 0 && !judge_addr(j, &d, &v, &lo, false, &why));
+	d.port = 443;
+	judge_decide(j, &d, &v);
+	CHECK(v.allow && !v.would_deny);
+	strcpy(d.name, "bad.test");
+	judge_decide(j, &d, &v);
+	CHECK(!v.allow);
+	judge_free(j);
+}
+
+TEST(every_reason_has_a_row)
+{
+	CHECK(judge_reason("allowed") != NULL && judge_reason("sni_mismatch")->severity == SEVERITY_HIGH && judge_reason("nothing") == NULL);
+}
+TEST_MAIN()
