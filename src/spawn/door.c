@@ -204,6 +204,10 @@ static int plan(const char *text, size_t n, bool can_read, struct net_plan **ret
 		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
 			       "rules about HTTP, for a sandbox that was started without any");
 	}
+	if (judge_has_local(j)) { /* brig's own tools only, and they change no rules */
+		judge_free(j);
+		return err_set(e, ERR_INVALID, EPERM, "not a rule: local");
+	}
 	k = judge_ranges(j, ranges, NET_RANGES_MAX);
 	judge_free(j);
 	if (k > NET_RANGES_MAX || net_plan_gate(p, ranges, k, NULL) < 0)
