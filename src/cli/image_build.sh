@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # In the sandbox of `brig image build` (image_build.c, which holds it as a string): a root filesystem of the packages
 # in /tmp/debs as a tar stream on standard output, NAME=VERSION of each on standard error, or why not.
 #
