@@ -92,7 +92,7 @@ static int check(const char *file, struct run_args *a, struct err *e)
 	int r;
 
 	if (path == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	r = run_args_parse(argv, a, e);
 	if (r == 0)
 		r = run_args_load(a, e);

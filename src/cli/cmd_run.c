@@ -97,7 +97,7 @@ static int make_argv(struct plan *p, bool is_script, struct err *e)
 		n++;
 	p->argv = calloc(n + 3, sizeof(*p->argv));
 	if (p->argv == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	if (is_script) {
 		if (p->script.interpreter[0] != '\0')
 			p->argv[at++] = p->script.interpreter;
@@ -127,7 +127,7 @@ static int put_term(struct strv *env, struct err *e)
 	char kv[80];
 
 	(void)snprintf(kv, sizeof(kv), "TERM=%.64s", term != NULL ? term : "xterm");
-	return env_put(env, kv) < 0 ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory") : 0;
+	return env_put(env, kv) < 0 ? err_no_memory(e) : 0;
 }
 
 static int make_plan(struct plan *p, struct err *e)

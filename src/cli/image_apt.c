@@ -25,7 +25,7 @@ static const char *const needed[] = {"base-files", "base-passwd", "bash", "coreu
 				     "dpkg", "findutils", "grep", "gzip", "hostname", "init-system-helpers", "libc-bin",
 				     "mawk", "ncurses-base", "perl-base", "sed", "tar", "usr-is-merged"};
 
-static int no_memory(struct err *e) { return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory"); }
+static int no_memory(struct err *e) { return err_no_memory(e); }
 
 static int put(struct strv *v, struct err *e, const char *before, const char *text, const char *after)
 {

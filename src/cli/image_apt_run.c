@@ -113,7 +113,7 @@ int apt_run(struct apt_run *run, char **out, struct err *e)
 		say_status(NULL, false);
 	run->failed = r == 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	if (r == 0 && (*out = b.len > 0 ? strndup((const char *)buf_head(&b), b.len) : strdup("")) == NULL)
-		r = err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		r = err_no_memory(e);
 	if (r == 0 && run->failed)
 		r = err_set(e, ERR_INVALID, EINVAL, "%s failed", run->program);
 	buf_done(&b);

@@ -92,22 +92,22 @@ static int fill_spec(const struct image_box *b, struct spec *s, struct err *e)
 		s->root_caps = ROOT_CAPS_FILES;
 		s->image_user = strdup("0"); /* also where there is one id only */
 		if (s->image_user == NULL)
-			return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+			return err_no_memory(e);
 	}
 	if (b->see != NULL && (s->see = strdup(b->see)) == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	if (b->see != NULL && image_box_owners())
 		s->require |= REQ_NEED_IDMAP; /* else every file would seem to be nobody's */
 	for (uint32_t i = 0; b->hosts != NULL && i < b->hosts->n; i++)
 		if (strv_add(&s->hosts, b->hosts->v[i]) < 0)
-			return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+			return err_no_memory(e);
 	s->egress_local = b->egress_local;
 	if (b->egress != NULL)
 		s->egress = strdup(b->egress);
 	if (s->tier == NULL || s->image == NULL || s->workdir == NULL || (b->egress != NULL && s->egress == NULL) ||
 	    strv_add(&s->env, "LC_ALL=C.UTF-8") < 0 || strv_add(&s->env, "HOME=/tmp") < 0 ||
 	    strv_add(&s->env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin") < 0)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	return spec_check(s, e);
 }
 
@@ -236,7 +236,7 @@ int image_box_end(struct image_box *b, char **notes, size_t *n, struct err *e)
 	}
 	text = read_notes(fd, n);
 	if (text == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	switch (WIFEXITED(status) ? WEXITSTATUS(status) : (int)END_FAULT) {
 	case END_OK:
 		*notes = steal_ptr(&text);

@@ -75,7 +75,7 @@ static int add_versions(const char *what, char *text, struct strv *v, struct err
 		if (!recipe_is_pinned(line))
 			return err_set(e, ERR_INVALID, EINVAL, "%.100s:%d: %s is not NAME=VERSION", what, n, quote(line, q));
 		if (strv_add(v, line) < 0)
-			return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+			return err_no_memory(e);
 	}
 	return 0;
 }
@@ -90,7 +90,7 @@ static int read_versions(const char *word, struct strv *v, struct err *e)
 	int r = is_file ? 0 : image_resolve(word, &f, e);
 
 	if (text == NULL || (r == 0 && asprintf(&path, "%s%s", is_file ? word : f.dir, is_file ? "" : "/packages") < 0))
-		r = err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		r = err_no_memory(e);
 	if (r == 0) {
 		n = file_get(AT_FDCWD, path, text, VERSIONS_MAX);
 		if (n < 0)
@@ -154,7 +154,7 @@ static int build(struct build *b, struct err *e)
 	_cleanup_free_ struct recipe *rec = calloc(1, sizeof(*rec));
 	struct image_debs debs = IMAGE_DEBS_INIT;
 	struct strv pins = {.v = NULL};
-	int r, n = text == NULL || rec == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory")
+	int r, n = text == NULL || rec == NULL ? err_no_memory(e)
 					       : read_recipe(b->word, path, sizeof(path), text, RECIPE_MAX + 2, e);
 
 	if (n < 0)
@@ -201,7 +201,7 @@ static int option(struct build *b, const struct opt *o, const char *value, struc
 		return err_set(e, ERR_INVALID, EINVAL, "--mirror %s: 'http(s)://HOST/PATH [SUITE [COMPONENT]...]' is expected",
 			       quote(value, q));
 	else if (o->id == O_MIRROR && strv_add(&b->mirrors, value) < 0)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	else
 		return image_box_limit(&b->box.lim, o->name, value, e);
 	return 0;

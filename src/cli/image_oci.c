@@ -145,7 +145,7 @@ int image_oci_import(const char *text, enum image_kind kind, const char *tool, c
 	int r = 0;
 
 	if (path == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	if (word)
 		kind = text[0] == 'o' ? IMAGE_OCI_DIR : IMAGE_DOCKER_ARCHIVE;
 	(void)snprintf(source, sizeof(source), "%s%.500s",

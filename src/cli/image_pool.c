@@ -23,7 +23,7 @@
 
 enum { DEBS_MAX = 20000, KEEP_SECONDS = 30 * 24 * 3600 };
 
-static int no_memory(struct err *e) { return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory"); }
+static int no_memory(struct err *e) { return err_no_memory(e); }
 
 /* mkdir -p of a path of our own making. */
 static int make_folders(const char *path, struct err *e)

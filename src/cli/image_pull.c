@@ -178,7 +178,7 @@ static int pull_run(int argc, char **argv)
 		if (o->id == O_CA)
 			ca = value;
 		if (o->id == O_ALLOW && strv_add(&allow, value) < 0)
-			r = err_set(&e, ERR_INTERNAL, ENOMEM, "out of memory");
+			r = err_no_memory(&e);
 		else
 			r = image_box_limit(&b.lim, o->name, value, &e);
 		if (r < 0)

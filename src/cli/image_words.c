@@ -42,8 +42,7 @@ static size_t last_line(const char *notes, size_t n, const char **ret)
 	return 0;
 }
 
-/* The value of msg="...", as far as its closing quote, without its escapes; else the line itself.
- */
+/* The value of msg="...", as far as its closing quote, without its escapes; else the line itself. */
 static void message(const char *s, size_t n, char dst[LINE_MAX_BYTES])
 {
 	const char *msg = memmem(s, n, "msg=\"", 5), *end = s + n;
@@ -54,7 +53,7 @@ static void message(const char *s, size_t n, char dst[LINE_MAX_BYTES])
 			break;
 		if (msg != NULL && *c == '\\' && c + 1 < end)
 			c++;
-		dst[out++] = *c;
+		dst[out++] = *c != '\0' ? *c : ' ';
 	}
 	dst[out] = '\0';
 }
@@ -112,12 +111,13 @@ const char *image_words(const char *notes, size_t n, char dst[IMAGE_WORDS_MAX])
 	const char *last = NULL;
 	size_t len = last_line(notes, n, &last);
 
-	if (len == 0) {
-		(void)snprintf(dst, IMAGE_WORDS_MAX, "the tools failed without a word");
-		return dst;
+	if (len > 0) {
+		message(last, MIN(len, (size_t)LINE_MAX_BYTES - 1), line);
+		len = tidy(line);
 	}
-	message(last, MIN(len, (size_t)LINE_MAX_BYTES - 1), line);
-	len = tidy(line);
-	shorten(line, len, dst);
+	if (len == 0)
+		(void)snprintf(dst, IMAGE_WORDS_MAX, "the tools failed without a word");
+	else
+		shorten(line, len, dst);
 	return dst;
 }

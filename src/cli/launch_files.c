@@ -36,7 +36,7 @@ int launch_files_new(struct launch_files **ret, struct err *e)
 	struct launch_files *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	f->tail = &f->first;
 	*ret = f;
 	return 0;
@@ -83,7 +83,7 @@ int launch_files_in_take(struct launch_files *f, struct copy_in *c, const char *
 
 	if (i == NULL) {
 		copy_in_free(c);
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	}
 	i->in = c;
 	return 0;
@@ -96,7 +96,7 @@ int launch_files_out_take(struct launch_files *f, struct copy_out *c, const char
 
 	if (i == NULL) {
 		copy_out_free(c);
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	}
 	i->out = c;
 	i->may_miss = may_miss;
@@ -109,7 +109,7 @@ int launch_files_feed(struct launch_files *f, const struct copy_tee *tee, const 
 	struct item *i = add(f, inside);
 
 	if (i == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	i->feed = tee;
 	return 0;
 }

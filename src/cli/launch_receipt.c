@@ -52,7 +52,7 @@ int launch_receipt_new(const char *path, struct launch_receipt **ret, struct err
 	struct launch_receipt *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	r->path = path;
 	r->fd = r->file.fd = -1;
 	buf_init(&r->out, RECEIPT_MAX);

@@ -39,11 +39,9 @@ const struct opt run_opts[RUN_OPTION_COUNT - 1] = {
 #undef OPT
 };
 
-static int no_memory(struct err *e) { return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory"); }
-
 static int add(struct strv *v, const char *word, struct err *e)
 {
-	return strv_add(v, word) < 0 ? no_memory(e) : 0;
+	return strv_add(v, word) < 0 ? err_no_memory(e) : 0;
 }
 
 static int parse_require(const char *list, uint32_t *ret, struct err *e)
@@ -73,7 +71,7 @@ static int add_env(struct strv *env, const char *word, struct err *e)
 			       quote(word, q));
 	if (eq == word)
 		return err_set(e, ERR_INVALID, EINVAL, "--env: the name before '=' is missing");
-	return env_put(env, word) < 0 ? no_memory(e) : 0;
+	return env_put(env, word) < 0 ? err_no_memory(e) : 0;
 }
 
 /* Options that may be given many times are collected; of the others the last one counts. */
@@ -145,7 +143,7 @@ int read_profile(const char *path, struct spec *s, struct profile *ret, struct e
 	ssize_t got = 1;
 
 	if (text == NULL)
-		return no_memory(e);
+		return err_no_memory(e);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return err_set(e, ERR_NOT_FOUND, errno, "profile %s: %s", quote(path, q),
@@ -171,7 +169,7 @@ static int set_text(char **dst, const char *src, struct err *e)
 		return 0;
 	copy = strdup(src);
 	if (copy == NULL)
-		return no_memory(e);
+		return err_no_memory(e);
 	free(*dst);
 	*dst = copy;
 	return 0;
@@ -254,7 +252,7 @@ static int set_env(struct run_args *a, struct err *e)
 
 	for (uint32_t i = 0; i < a->env.n; i++)
 		if (env_put(&a->spec.env, a->env.v[i]) < 0)
-			return no_memory(e);
+			return err_no_memory(e);
 	for (uint32_t i = 0; i < a->secret_names.n; i++) {
 		const char *name = a->secret_names.v[i], *value = getenv(name);
 		_cleanup_free_ char *kv = NULL;
@@ -271,14 +269,14 @@ static int set_env(struct run_args *a, struct err *e)
 		m = strlen(value);
 		kv = malloc(n + m + 2);
 		if (kv == NULL)
-			return no_memory(e);
+			return err_no_memory(e);
 		memcpy(kv, name, n);
 		kv[n] = '=';
 		memcpy(kv + n + 1, value, m + 1);
 		r = env_put(&a->secrets, kv);
 		explicit_bzero(kv, n + m + 2);
 		if (r < 0)
-			return no_memory(e);
+			return err_no_memory(e);
 		drop_env(&a->spec.env, name);
 	}
 	return 0;
@@ -327,7 +325,7 @@ int run_args_load(struct run_args *a, struct err *e)
 	spec_init(s);
 	spec_new_id(s);
 	if (env_put(&s->env, "LANG=C.UTF-8") < 0)
-		return no_memory(e);
+		return err_no_memory(e);
 	if (a->one[RUN_PROFILE] != NULL)
 		r = read_profile(a->one[RUN_PROFILE], s, &a->profile, e);
 	if (r == 0)
@@ -394,7 +392,7 @@ static int split(const char *word, struct path_pair *ret, struct err *e)
 		ret->right = strdup(colon + 1);
 	if (ret->left == NULL || (colon != NULL && ret->right == NULL)) {
 		path_pair_done(ret);
-		return no_memory(e);
+		return err_no_memory(e);
 	}
 	return 0;
 }
@@ -433,7 +431,7 @@ static int make_inside(char **path, const char *option, struct err *e)
 	full[at] = '\0';
 	copy = strdup(full);
 	if (copy == NULL)
-		return no_memory(e);
+		return err_no_memory(e);
 	free(*path);
 	*path = copy;
 	return 0;
@@ -471,7 +469,7 @@ int parse_file_in(const char *word, struct path_pair *ret, struct err *e)
 
 		ret->right = n > 0 ? strndup(base, n) : strdup(".");
 		if (ret->right == NULL)
-			r = no_memory(e);
+			r = err_no_memory(e);
 	}
 	if (r == 0)
 		r = make_inside(&ret->right, "--file", e);

@@ -13,7 +13,7 @@ int run_egress_word(struct strv *v, enum egress_verb verb, const char *word, str
 	_cleanup_free_ char *kept = NULL;
 
 	if (asprintf(&kept, "%c%s", '0' + (int)verb, word) < 0 || strv_add(v, kept) < 0)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	return 0;
 }
 

@@ -78,7 +78,7 @@ static int add_patch(struct run_files *f, const struct run_args *a, const char *
 	*p = (struct patch_item){
 	    patch_name(src), strdup(inside), COPY_TEE_INIT, COPY_TEE_INIT};
 	if (p->name == NULL || p->inside == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	r = copy_tee_open(&p->before, max, e);
 	if (r == 0)
 		r = copy_tee_open(&p->after, max, e);
@@ -257,7 +257,7 @@ int run_files_plan(const struct run_args *a, const struct script *script, struct
 	if (a->outs.n > 0)
 		ret->outs = calloc(a->outs.n, sizeof(*ret->outs));
 	if ((patch && ret->patch == NULL) || (a->outs.n > 0 && ret->outs == NULL))
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	r = add_ins(ret, a, script, e);
 	if (r == 0)
 		r = add_outs(ret, a, e);

@@ -14,14 +14,12 @@
  * would be, by spec_check and the tier.
  */
 
-static int no_memory(struct err *e) { return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory"); }
-
 static int put(char **dst, const char *src, struct err *e)
 {
 	char *copy = src == NULL ? NULL : strdup(src);
 
 	if (src != NULL && copy == NULL)
-		return no_memory(e);
+		return err_no_memory(e);
 	free(*dst);
 	*dst = copy;
 	return 0;
@@ -48,7 +46,7 @@ static int take_settings(struct spec *s, const struct image_info *info, struct e
 		r = put(&s->workdir, info->workdir, e);
 	for (uint32_t i = 0; r == 0 && i < info->env.n; i++)
 		if (!has(&s->env, info->env.v[i]) && strv_add(&s->env, info->env.v[i]) < 0)
-			r = no_memory(e);
+			r = err_no_memory(e);
 	return r;
 }
 

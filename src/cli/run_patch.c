@@ -69,7 +69,7 @@ static int make_spec(const struct run_args *a, struct spec *s, struct err *e)
 	s->timeout_ms = TIMEOUT_MS;
 	if (s->tier == NULL || s->image == NULL ||
 	    strv_add(&s->env, "GIT_CONFIG_NOSYSTEM=1") < 0 || strv_add(&s->env, "LC_ALL=C") < 0)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	return spec_check(s, e);
 }
 
@@ -103,7 +103,7 @@ static int compare_in(const struct spec *s, const struct strv *excludes, struct 
 	int r;
 
 	if (argv == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	memcpy(script, compare, sizeof(compare));
 	argv[0] = argv[3] = sh;
 	argv[1] = c;

@@ -163,7 +163,7 @@ int egress_add_word(struct egress *g, enum egress_verb verb, const char *word, s
 		return emit(&l, 0, "%s %s", verbs[verb], word);
 	host = strndup(word, (size_t)(colon - word));
 	if (host == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	r = host_read(host, deny, deny, &name, &single, e);
 	return r < 0 ? err_wrap(e, r, "%s", l.file) : emit(&l, 0, "%s %s%s", verbs[verb], name, colon);
 }
@@ -197,7 +197,7 @@ static int check_ids(const struct egress *g, struct err *e)
 	uint32_t n = 0;
 
 	if (ids == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	for (uint32_t i = 0; i < g->from_n; i++) {
 		size_t len = strcspn(p, "\n");
 
@@ -241,7 +241,7 @@ int egress_finish(struct egress *g, char **ret, struct err *e)
 	(void)crypto_hash_sha256(sum, buf_head(&g->text), g->text.len);
 	(void)sodium_bin2hex(hex, sizeof(hex), sum, sizeof(sum));
 	if (asprintf(&out, "policy %s\n%.*s", hex, (int)g->text.len, (const char *)buf_head(&g->text)) < 0)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	*ret = out;
 	return 0;
 }

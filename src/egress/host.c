@@ -43,7 +43,7 @@ static int to_ascii(const char *name, char **ret, struct err *e)
 		r = IDN2_MALLOC;
 	idn2_free(out);
 	if (r == IDN2_MALLOC)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	return r == IDN2_OK ? 0
 			    : err_set(e, ERR_INVALID, EINVAL, "%s is no host name (IDNA2008): %s", quote(name, q),
 				      idn2_strerror(r));
@@ -88,7 +88,7 @@ int host_read(const char *host, bool single_ok, bool suffix_ok, char **ret, bool
 		return err_set(e, ERR_INVALID, EINVAL, "%s: a wildcard needs a name of two labels behind it", quote(host, q));
 	out = malloc(stars + n + 1);
 	if (out == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	memcpy(out, host, stars);
 	memcpy(out + stars, name, n + 1);
 	*ret = out;

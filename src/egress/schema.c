@@ -202,7 +202,7 @@ static int note_line(struct egress_load *l, int line)
 		struct egress_from *grown = realloc(g->from, cap * sizeof(*grown));
 
 		if (grown == NULL)
-			return err_set(l->e, ERR_INTERNAL, ENOMEM, "out of memory");
+			return err_no_memory(l->e);
 		g->from = grown;
 		g->from_cap = cap;
 	}
@@ -220,7 +220,7 @@ int emit(struct egress_load *l, int line, const char *fmt, ...)
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	if (n < 0)
-		return err_set(l->e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(l->e);
 	r = note_line(l, line);
 	if (r == 0 && (buf_put(&l->g->text, text, (size_t)n) < 0 || buf_put(&l->g->text, "\n", 1) < 0))
 		r = err_set(l->e, ERR_LIMITED, E2BIG, "egress: more than %zu bytes of rules", l->g->text.max);

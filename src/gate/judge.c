@@ -19,7 +19,7 @@ static int make(const char *text, size_t n, struct judge **ret, uint32_t *line, 
 
 	*line = 0;
 	if (j == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	j->generation = 1;
 	j->limits = (struct judge_limits){.max_conns = 256,
 					  .conn_rate_per_s = 50,
@@ -37,7 +37,7 @@ static int make(const char *text, size_t n, struct judge **ret, uint32_t *line, 
 	j->dedupe_window_s = 60;
 	r = judge_read(j, text, n, line, e);
 	if (r == 0 && index_make(j) < 0)
-		r = err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		r = err_no_memory(e);
 	if (r < 0) {
 		judge_free(j);
 		return r;

@@ -97,7 +97,7 @@ static int grow(struct judge *j, struct err *e)
 		return 0;
 	grown = realloc(j->rules, cap * sizeof(*grown));
 	if (grown == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	j->rules = grown;
 	j->rules_cap = cap;
 	return 0;
@@ -176,7 +176,7 @@ static int take_line(struct judge *j, const char *s, size_t n, struct err *e)
 	if ((p = after(s, n, "resolver", &k)) != NULL) {
 		free(j->resolvers);
 		j->resolvers = strndup(p, k);
-		return j->resolvers == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory") : 0;
+		return j->resolvers == NULL ? err_no_memory(e) : 0;
 	}
 	if ((p = after(s, n, "policy", &k)) != NULL && k == sizeof(j->sha256) - 1) {
 		memcpy(j->sha256, p, k);

@@ -52,7 +52,7 @@ static int digest_of(int from, int to, uint64_t max, uint64_t *size, char sum[SU
 
 	*size = 0;
 	if (chunk == NULL || sodium_init() < 0)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	(void)crypto_hash_sha256_init(&h);
 	while ((n = read(from, chunk, CHUNK)) != 0) {
 		int r = n < 0 ? -errno : to < 0 ? 0 : file_write_all(to, chunk, (size_t)n);

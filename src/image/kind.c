@@ -85,7 +85,7 @@ static int kind_of_file(int fd, const char *shown, enum image_kind *ret, const c
 	size_t meta;
 
 	if (t == NULL || x == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	if (n < 0)
 		return err_set(e, ERR_DENIED, errno, "%s: %s", shown, strerror(errno));
 	for (size_t i = 0; i < ARRAY_LEN(packers); i++) {

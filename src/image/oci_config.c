@@ -31,7 +31,7 @@ static int read_text(const json_t *o, const char *field, char **ret, struct err 
 	if (json_string_length(v) == 0)
 		return 0;
 	*ret = strdup(json_string_value(v));
-	return *ret == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory") : 0;
+	return *ret == NULL ? err_no_memory(e) : 0;
 }
 
 static int read_words(const json_t *o, const char *field, bool env, struct strv *ret, struct err *e)
@@ -50,7 +50,7 @@ static int read_words(const json_t *o, const char *field, bool env, struct strv 
 		if (env && (strchr(json_string_value(v), '=') == NULL || json_string_value(v)[0] == '='))
 			return wrong(e, field, "each must be NAME=VALUE");
 		if (strv_add(ret, json_string_value(v)) < 0)
-			return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+			return err_no_memory(e);
 	}
 	return 0;
 }

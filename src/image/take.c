@@ -213,7 +213,7 @@ int image_take_in(int tar_fd, const struct image_limits *lim, image_progress fn,
 	int r;
 
 	if (n == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	n->fd = n->there_fd = -1;
 	n->store_fd = r = store_open(e);
 	if (r >= 0) {

@@ -276,7 +276,7 @@ int tree_digest(int dirfd, struct contents *known, char ret[IMAGE_DIGEST_LEN + 1
 	int r;
 
 	if (d == NULL || buf == NULL || (known == NULL && own == NULL))
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	d->buf = buf;
 	d->known = known != NULL ? known : own;
 	d->owners = ids_host_root();

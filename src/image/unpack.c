@@ -203,7 +203,7 @@ int intake_unpack(int tar_fd, int dirfd, const struct image_limits *lim, image_p
 	int r;
 
 	if (u == NULL || buf == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	*u = (struct unpack){.in = tar_fd, .root = dirfd, .owners = ids_host_root(), .buf = buf, .parent_fd = -1,
 			     .known = known, .st = st, .fn = fn, .arg = arg, .e = e};
 	u->lim.bytes = lim->bytes != 0 ? lim->bytes : (uint64_t)BYTES_GIB << 30;

@@ -241,7 +241,7 @@ static int make_ends(struct authority *a, const int *trust_fd, size_t n, struct 
 	a->server = SSL_CTX_new(TLS_server_method());
 	a->client = SSL_CTX_new(TLS_client_method());
 	if (common(a->server) < 0 || common(a->client) < 0 || SSL_CTX_set_num_tickets(a->server, 0) != 1)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	SSL_CTX_set_alpn_select_cb(a->server, only_http1, NULL);
 	SSL_CTX_set_verify(a->client, SSL_VERIFY_PEER, NULL);
 	for (size_t i = 0; i < n; i++) {

@@ -110,7 +110,7 @@ int box_open(struct loop *l, const char *id, const char *rules, size_t n, const 
 	int r;
 
 	if (b == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	b->loop = l;
 	(void)snprintf(b->id, sizeof(b->id), "%s", id);
 	r = judge_new(rules, n, &b->judge, e);

@@ -12,10 +12,11 @@
  * "chunked" and nothing else), never both.
  */
 
-static const char *bad(const char **why, const char *what)
+/* False, and why. */
+static bool bad(const char **why, const char *what)
 {
 	*why = what;
-	return NULL;
+	return false;
 }
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -95,13 +96,13 @@ static bool cut_absolute(struct http_head *h, const char **why)
 	else if (h->target.n > 8 && http_is((struct http_text){h->target.p, 8}, "https://"))
 		skip = 8;
 	if (skip == 0)
-		return bad(why, "the form of the target") != NULL;
+		return bad(why, "the form of the target");
 	h->secure = skip == 8;
 	while (skip + n < h->target.n && h->target.p[skip + n] != '/' &&
 	       h->target.p[skip + n] != '?')
 		n++;
 	if (n == 0 || (skip + n < h->target.n && h->target.p[skip + n] == '?'))
-		return bad(why, "the form of the target") != NULL;
+		return bad(why, "the form of the target");
 	h->authority = (struct http_text){h->target.p + skip, n};
 	h->target.p += skip + n;
 	h->target.n -= skip + n;
@@ -125,24 +126,24 @@ static bool parse_request(const char *p, size_t n, struct http_head *h, const ch
 
 	for (size_t i = 0; i < m; i++)
 		if ((p[i] < 'A' || p[i] > 'Z') && p[i] != '-' && p[i] != '_')
-			return bad(why, "the method") != NULL;
+			return bad(why, "the method");
 	h->method = (struct http_text){p, m};
 	if (m == 0 || m > HTTP_METHOD_MAX || http_is(h->method, "connect"))
-		return bad(why, "the method") != NULL;
+		return bad(why, "the method");
 	p += m + 1;
 	n -= m + 1;
 	sp = memchr(p, ' ', n);
 	if (sp == NULL || !parse_version(sp + 1, n - (size_t)(sp - p) - 1, h))
-		return bad(why, "the version") != NULL;
+		return bad(why, "the version");
 	h->target = (struct http_text){p, (size_t)(sp - p)};
 	for (size_t i = 0; i < h->target.n; i++)
 		if (p[i] <= 0x20 || p[i] >= 0x7f || p[i] == '#')
-			return bad(why, "a byte of the target") != NULL;
+			return bad(why, "a byte of the target");
 	if (h->target.n > 0 && p[0] == '/')
 		return true;
 	if (h->target.n == 1 && p[0] == '*')
 		return (h->method.n == 7 && memcmp(h->method.p, "OPTIONS", 7) == 0) ||
-		       bad(why, "the form of the target") != NULL;
+		       bad(why, "the form of the target");
 	return cut_absolute(h, why);
 }
 
@@ -151,11 +152,11 @@ static bool parse_status(const char *p, size_t n, struct http_head *h, const cha
 	/* "HTTP/1.1 200" and a reason; some servers leave its space out */
 	if (n < 12 || !parse_version(p, 8, h) || p[8] != ' ' || !is_digit(p[9]) ||
 	    !is_digit(p[10]) || !is_digit(p[11]) || (n > 12 && p[12] != ' '))
-		return bad(why, "the status line") != NULL;
+		return bad(why, "the status line");
 	h->status = (uint16_t)((p[9] - '0') * 100 + (p[10] - '0') * 10 + (p[11] - '0'));
 	if (n > 13)
 		h->reason = (struct http_text){p + 13, n - 13};
-	return (h->status >= 100 && h->status <= 599) || bad(why, "the status") != NULL;
+	return (h->status >= 100 && h->status <= 599) || bad(why, "the status");
 }
 
 /* ---- fields ---- */
@@ -167,7 +168,7 @@ static bool parse_field(const char *p, size_t n, struct http_head *h, const char
 
 	if (k == 0 || k > HTTP_LINE_MAX || k == n || p[k] != ':')
 		return bad(why, n > 0 && (*p == ' ' || *p == '\t') ? "a folded line"
-								   : "a field's name") != NULL;
+								   : "a field's name");
 	f->name = (struct http_text){p, k};
 	f->value = trim(p + k + 1, n - k - 1);
 	h->fields_n++;
@@ -213,11 +214,11 @@ static bool read_fields(struct http_head *h, bool request, const char **why)
 			h->host = v;
 		} else if (http_is(name, "content-length")) {
 			if (lengths++ > 0 || !parse_length(v, &h->length))
-				return bad(why, "Content-Length") != NULL;
+				return bad(why, "Content-Length");
 			h->body = HTTP_LENGTH;
 		} else if (http_is(name, "transfer-encoding")) {
 			if (codings++ > 0 || !http_is(v, "chunked") || h->minor == 0)
-				return bad(why, "Transfer-Encoding") != NULL;
+				return bad(why, "Transfer-Encoding");
 			h->body = HTTP_CHUNKED;
 		} else if (http_is(name, "connection")) {
 			read_connection(v, h, &keep, &upgrade);
@@ -226,17 +227,17 @@ static bool read_fields(struct http_head *h, bool request, const char **why)
 			asked = v;
 		} else if (request && http_is(name, "expect")) {
 			if (!http_is(v, "100-continue"))
-				return bad(why, "Expect") != NULL;
+				return bad(why, "Expect");
 			h->expect_continue = h->minor == 1;
 		}
 	}
 	if (lengths > 0 && codings > 0)
-		return bad(why, "two framings") != NULL;
+		return bad(why, "two framings");
 	if (request && hosts != 1)
-		return bad(why, "Host") != NULL;
+		return bad(why, "Host");
 	if (upgrades > 0 && (upgrades > 1 || asked.n == 0 || asked.n > HTTP_METHOD_MAX ||
 			     memchr(asked.p, ',', asked.n) != NULL))
-		return bad(why, "Upgrade") != NULL;
+		return bad(why, "Upgrade");
 	if (upgrades > 0 &&
 	    (upgrade || request)) /* asked without Connection: somebody could take it seriously */
 		h->upgrade = asked;
@@ -289,8 +290,7 @@ static bool bytes_good(const uint8_t *p, size_t n, const char **why)
 		if (c == '\t' || (c == '\n' && i > 0 && p[i - 1] == '\r') ||
 		    (c == '\r' && (i + 1 == n || p[i + 1] == '\n')))
 			continue;
-		return bad(why, c == '\n' || c == '\r' ? "a bare line end" : "a control byte") !=
-		       NULL;
+		return bad(why, c == '\n' || c == '\r' ? "a bare line end" : "a control byte");
 	}
 	return true;
 }

@@ -142,7 +142,7 @@ int receipt_file_read(const char *path, uint8_t **ret, size_t *ret_n, struct err
 	ssize_t got = 1;
 
 	if (p == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	while (fd >= 0 && got != 0 && n < RECEIPT_MAX + 1) {
 		got = read(fd, p + n, RECEIPT_MAX + 1 - n);
 		if (got < 0 && errno != EINTR)

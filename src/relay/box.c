@@ -122,7 +122,7 @@ int box_open(struct loop *l, const char *id, const char *tier, const char *rules
 
 	if (b == NULL || (b->resolvers = strdup(resolvers)) == NULL) {
 		free(b);
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	}
 	(void)snprintf(b->id, sizeof(b->id), "%s", id);
 	(void)snprintf(b->tier, sizeof(b->tier), "%s", tier);

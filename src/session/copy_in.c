@@ -171,13 +171,13 @@ int copy_in_new(const char *src, const struct copy_in_opts *opts, struct copy_in
 	int r;
 
 	if (c == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	c->o = *opts;
 	c->root = c->file = -1;
 	c->entries = 1;
 	buf_init(&c->out, (size_t)2 * COPY_IN_STEP);
 	c->src = strdup(src);
-	r = c->src == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory") : open_root(c, e);
+	r = c->src == NULL ? err_no_memory(e) : open_root(c, e);
 	if (r == 0 && S_ISDIR(c->root_st.st_mode)) {
 		r = measure_folder(c, e);
 	} else if (r == 0) {

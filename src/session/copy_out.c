@@ -37,7 +37,7 @@ int copy_out_new(const struct copy_out_opts *opts, struct copy_out **ret, struct
 	struct copy_out *c = calloc(1, sizeof(*c));
 
 	if (c == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	c->o = *opts;
 	c->tree = COPY_TREE_INIT;
 	pack_decoder_init(&c->d);

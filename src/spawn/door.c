@@ -106,7 +106,7 @@ int door_open(const char *id, struct gate *g, struct inspect *i, const char *rul
 	if (d == NULL) {
 		if (rules_fd >= 0)
 			(void)close(rules_fd);
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	}
 	d->gate = g;
 	d->inspect = i;
@@ -115,7 +115,7 @@ int door_open(const char *id, struct gate *g, struct inspect *i, const char *rul
 	d->generation = 1;
 	(void)snprintf(d->id, sizeof(d->id), "%s", id);
 	d->rules = strdup(rules);
-	r = d->rules == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory")
+	r = d->rules == NULL ? err_no_memory(e)
 			     : door_dir(true, &d->dir_fd, e);
 	if (r == 0)
 		r = listen_at(d, e);
@@ -195,7 +195,7 @@ static int plan(const char *text, size_t n, bool can_read, struct net_plan **ret
 	int r;
 
 	if (ranges == NULL || p == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	r = judge_new(text, n, &j, e);
 	if (r < 0)
 		return r;

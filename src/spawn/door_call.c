@@ -79,7 +79,7 @@ static int hear(int fd, struct door_said *ret, struct err *e)
 			       "egress: %s", msg + sizeof(a));
 	ret->generation = a.generation;
 	ret->text = strdup(msg + sizeof(a));
-	return ret->text == NULL ? err_set(e, ERR_INTERNAL, ENOMEM, "out of memory") : 0;
+	return ret->text == NULL ? err_no_memory(e) : 0;
 }
 
 int door_call(const char *id, uint32_t kind, const char *text, size_t n, struct door_said *ret,
@@ -146,7 +146,7 @@ int door_list(char **ret, struct err *e)
 	if (dir != NULL)
 		(void)closedir(dir);
 	if (r == 0 && (*ret = strndup(b.len > 0 ? (const char *)buf_head(&b) : "", b.len)) == NULL)
-		r = err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		r = err_no_memory(e);
 	buf_done(&b);
 	return r;
 }

@@ -205,7 +205,7 @@ static int plan_net(const struct spec *spec, struct net_plan **ret, struct err *
 	int rc;
 
 	if (ranges == NULL || p == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	rc = judge_new(spec->egress, strlen(spec->egress), &j, e);
 	if (rc < 0)
 		return rc;
@@ -277,7 +277,7 @@ int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
 		return rc;
 	r = calloc(1, sizeof(*r));
 	if (r == NULL)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "out of memory");
+		return err_no_memory(e);
 	r->pid = r->ctl_fd = r->agent_fd = r->rules_fd = -1;
 	gate_init(&r->gate);
 	inspect_init(&r->inspect);
