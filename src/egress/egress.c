@@ -201,8 +201,10 @@ static int check_ids(const struct egress *g, struct err *e)
 	for (uint32_t i = 0; i < g->from_n; i++) {
 		size_t len = strcspn(p, "\n");
 
-		if (len > 4 && memcmp(p, "+id ", 4) == 0)
-			ids[n++] = (struct id){.s = p + 4, .n = len - 4, .line = i};
+		if (len > 4 && memcmp(p, "+id ", 4) == 0) {
+			ids[n] = (struct id){.s = p + 4, .n = len - 4, .line = i};
+			n++;
+		}
 		p += len + 1;
 	}
 	qsort(ids, n, sizeof(*ids), by_id);

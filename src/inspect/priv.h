@@ -4,7 +4,7 @@
 #include "inspect/authority.h"
 #include "inspect/side.h"
 #include "inspect/sieve.h"
-#include "parse/http.h"
+#include "parse/http_chunks.h"
 #include "sys/loop.h"
 #include "wire/inspect.h"
 

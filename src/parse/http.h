@@ -73,17 +73,3 @@ size_t http_token(const char *p, size_t n);
 bool http_is_hop(const struct http_head *h, struct http_text name);
 /* Write "name: value CR LF". 0 or -ENOBUFS, -ENOMEM. */
 int must_check http_put_field(struct buf *b, struct http_text name, struct http_text value);
-
-/* A chunked body (RFC 9112 7.1). Extensions and trailers are checked and dropped. */
-struct http_chunks {
-	uint8_t state;
-	bool done;	/* the last chunk and its trailers are through */
-	uint64_t left;	/* of this chunk */
-	uint32_t spent; /* bytes of extensions and trailers so far */
-};
-/*
- * One step over p: how many bytes it took (0 = more is needed for one; or c->done). *data_n of
- * them, at *data, are content. -EBADMSG.
- */
-ssize_t must_check http_chunks_step(struct http_chunks *c, const uint8_t *p, size_t n,
-				    const uint8_t **data, size_t *data_n);

@@ -1,4 +1,4 @@
-#include "parse/http.h"
+#include "parse/http_chunks.h"
 
 #include "base/num.h"
 

@@ -1,7 +1,7 @@
 /* A chunked body, whole and byte by byte: the same content or the same refusal; and written anew it
  * reads the same. */
 #include "base/buf.h"
-#include "parse/http.h"
+#include "parse/http_chunks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
