@@ -27,7 +27,8 @@ VERSION := $(shell cat VERSION)
 PREFIX ?= /usr/local
 LIBEXECDIR ?= $(PREFIX)/lib/brig
 CPP  := -std=gnu11 -D_GNU_SOURCE -iquote src -Ibuild/gen -iquote tests -MMD -MP -g \
-	-DBRIG_VERSION='"$(VERSION)"' -DBRIG_LIBEXECDIR='"$(LIBEXECDIR)"'
+	-DBRIG_VERSION='"$(VERSION)"'
+PLACES := -DBRIG_LIBEXECDIR='"$(LIBEXECDIR)"' # for those who use it only: another prefix is a small build
 
 ifeq ($(V),release)
   OPT := -O2 -D_FORTIFY_SOURCE=3 -fno-strict-overflow -ftrivial-auto-var-init=zero -fPIE
@@ -115,17 +116,21 @@ ifneq ($(MAKECMDGOALS),clean)
   $(call stamp,flags,$(CC) $(CFLAGS))
   $(call stamp,prog-flags,$(PROG_CC) $(PROG_CFLAGS))
   $(call stamp,sources,$(LIBSRC))
+  $(call stamp,places,$(PLACES))
 endif
-$(O)/flags $(O)/prog-flags $(O)/sources: # gone by `make clean all`
+$(O)/flags $(O)/prog-flags $(O)/sources $(O)/places: # gone by `make clean all`
 	@mkdir -p $(@D) && touch $@
 $(O)/%.o: %.c $(O)/flags | $(GEN) build/layers.ok
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(CFLAGS) $(MORE) -c $< -o $@
 $(O)/prog/%.o: %.c $(O)/prog-flags | $(GEN) build/layers.ok
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(PROG_CC) $(PROG_CFLAGS) -c $< -o $@
+	$(Q)$(PROG_CC) $(PROG_CFLAGS) $(MORE) -c $< -o $@
+placed := $(patsubst %.c,%.o,$(shell grep -rl BRIG_LIBEXECDIR --include='*.c' src))
+$(addprefix $(O)/,$(placed)) $(addprefix $(O)/prog/,$(placed)): MORE = $(PLACES)
+$(addprefix $(O)/,$(placed)) $(addprefix $(O)/prog/,$(placed)): $(O)/places
 prog_objs = $(O)/prog/src/bin/$(1).o $(patsubst $(O)/%,$(O)/prog/%,$(call objs,$(MODS_$(1))))
 link_prog = $(Q)$(PROG_CC) $(LINK) $(PROG_LNK) $(filter %.o,$^) $(PROG_LIBS) $(PROG_END) -o $@
 $(OUT)/brig: $(call prog_objs,brig) $(O)/sources

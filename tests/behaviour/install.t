@@ -1,6 +1,7 @@
 #!/bin/bash
 # `make install` with a prefix of its own, from a build outside the tree's: what was installed works by
-# itself, and `make uninstall` leaves nothing.
+# itself, and `make uninstall` leaves nothing. It starts from the tree's objects, of which
+# make knows those that have to do with the prefix.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 top=$(mktemp -d)
@@ -23,6 +24,7 @@ check() {
 mk() { make --no-print-directory -j2 O="$top/obj" OUT="$top/bin" PREFIX="$top/usr" SYSCONFDIR="$top/etc" "$@"; }
 same() { [ "$1" = "$2" ] || { printf 'got  %s\nwant %s\n' "$1" "$2"; return 1; }; }
 
+cp -a build/obj/release "$top/obj"
 check "make install" mk install
 rm -rf "${top:?}/bin" # so that only the installed brig-init can be found
 brig=$top/usr/bin/brig
