@@ -97,10 +97,13 @@ class Outside:
         for d, _, files in os.walk(top):
             for n in files:
                 p = os.path.join(d, n)
-                if not os.path.islink(p) and os.path.isfile(p):
-                    with open(p, "rb") as f:
-                        if self.mark.encode() in f.read(1 << 20):
-                            return f"{p} has the canary's bytes"
+                try:
+                    if not os.path.islink(p) and os.path.isfile(p):
+                        with open(p, "rb") as f:
+                            if self.mark.encode() in f.read(1 << 20):
+                                return f"{p} has the canary's bytes"
+                except FileNotFoundError:
+                    pass  # its folder was exchanged just now; it has another name
         return ""
 
 
