@@ -198,7 +198,7 @@ static int add_packages(const struct recipe *r, const struct strv *pins, struct 
 static int get(const struct apt_folders *d, const struct recipe *r, const char *file, const struct strv *pins,
 	       const char *verb, const char *option, const char *doing, char **out, struct err *e)
 {
-	struct apt_run run = {.program = "/usr/bin/apt-get", .doing = doing};
+	struct apt_run run = {.program = "/usr/bin/apt-get", .doing = doing, .disk = d->get};
 	_cleanup_free_ char *text = NULL;
 	int ret = asprintf(&run.config, "%s/apt.conf", d->get) < 0 ? no_memory(e) : 0;
 

@@ -41,6 +41,7 @@ struct apt_run {
 	struct strv args;  /* with argv[0] */
 	char *config;      /* APT_CONFIG; NULL = the host's */
 	const char *doing; /* shown with how far it is; NULL = nothing */
+	const char *disk;  /* folder it writes to: apt is ended when there is no room; NULL = not looked at */
 	bool quiet;        /* standard error is no part of its output */
 	bool failed;       /* out: it ran, and failed */
 };

@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "cli/say.h"
+#include "sys/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUT_MAX = 4 * 1024 * 1024, TEXT_MAX = 1024, STATUS_FD = 3 };
+enum { OUT_MAX = 4 * 1024 * 1024, TEXT_MAX = 1024, STATUS_FD = 3, LOOK_MS = 250, FULL_LOOKS = 8, ROOM_MIN = 64 * 1024 };
+static const char no_room[] = "E: No space left on device\n"; /* as apt would say it; a row of known[] */
 
 static _Noreturn void child(const struct apt_run *run, int out, int status, pid_t parent)
 {
@@ -55,30 +58,52 @@ static void show(const char *doing, const char *text)
 	say_status(line, false);
 }
 
+/* apt's http method, when it cannot write, forgets what it was asked for, and both wait for each other for ever. So
+ * apt is ended when the disk was found full at several looks in a row, while it went on or not. */
+static bool is_full(const struct apt_run *run)
+{
+	struct statvfs fs;
+
+	return run->disk != NULL && statvfs(run->disk, &fs) == 0 &&
+	       (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) * fs.f_frsize < ROOM_MIN;
+}
+
 /* Both pipes to their ends. */
-static void collect(const struct apt_run *run, int out, int status, struct buf *b)
+static void collect(const struct apt_run *run, pid_t pid, int out, int status, struct buf *b)
 {
 	struct pollfd p[2] = {{.fd = out, .events = POLLIN}, {.fd = status, .events = POLLIN}};
+	uint64_t look = 0;
 	char text[4096];
+	int full = 0;
 
 	while (p[0].fd >= 0 || p[1].fd >= 0) {
-		if (poll(p, 2, -1) < 0 && errno != EINTR)
-			return;
-		for (int i = 0; i < 2; i++) {
-			ssize_t n;
+		int n = poll(p, 2, full < FULL_LOOKS ? LOOK_MS : -1);
 
-			if (p[i].fd < 0 || p[i].revents == 0)
+		if (n < 0 && errno != EINTR)
+			return;
+		if (full < FULL_LOOKS && loop_clock_ms() >= look) {
+			look = loop_clock_ms() + LOOK_MS;
+			full = is_full(run) ? full + 1 : 0;
+			if (full == FULL_LOOKS) {
+				(void)kill(pid, SIGTERM);
+				(void)!buf_put(b, no_room, sizeof(no_room) - 1);
+			}
+		}
+		for (int i = 0; i < 2; i++) {
+			ssize_t len;
+
+			if (n <= 0 || p[i].fd < 0 || p[i].revents == 0)
 				continue;
-			n = read(p[i].fd, text, sizeof(text) - 1);
-			if (n <= 0) {
-				p[i].fd = n < 0 && errno == EINTR ? p[i].fd : -1;
+			len = read(p[i].fd, text, sizeof(text) - 1);
+			if (len <= 0) {
+				p[i].fd = len < 0 && errno == EINTR ? p[i].fd : -1;
 				continue;
 			}
-			text[n] = '\0';
+			text[len] = '\0';
 			if (i == 1 && run->doing != NULL)
 				show(run->doing, text);
 			if (i == 0)
-				(void)!buf_put(b, text, (size_t)n); /* longer than any list: what follows is left out */
+				(void)!buf_put(b, text, (size_t)len); /* longer than any list: what follows is left out */
 		}
 	}
 }
@@ -102,7 +127,7 @@ int apt_run(struct apt_run *run, char **out, struct err *e)
 	if (s[1] >= 0)
 		(void)close(s[1]);
 	if (r == 0)
-		collect(run, o[0], s[0], &b);
+		collect(run, pid, o[0], s[0], &b);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
 	}
 	if (o[0] >= 0)

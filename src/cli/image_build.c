@@ -102,16 +102,17 @@ static int read_versions(const char *word, struct strv *v, struct err *e)
 }
 
 struct build {
-	const char *word, *name, *versions;
+	const char *word, *versions;
 	struct strv mirrors;
-	struct image_box box;
-	bool json, show;
+	struct image_box box, erofs;
+	struct image_keep keep;
+	bool show;
 };
 
 static int make(struct build *bd, const struct recipe *rec, const struct image_debs *debs, struct err *e)
 {
 	struct image_box *b = &bd->box;
-	char source[300], digest[IMAGE_DIGEST_LEN + 1], doing[64];
+	char source[300], doing[64];
 	struct image_meta m = {.source = source, .user = rec->user, .workdir = rec->workdir, .arch = oci_machine(),
 			       .env = rec->env, .cmd = rec->cmd};
 	_cleanup_free_ char *notes = NULL, *without = NULL;
@@ -139,9 +140,7 @@ static int make(struct build *bd, const struct recipe *rec, const struct image_d
 	if (r == 0)
 		r = add_versions("packages", notes, &m.packages, e);
 	if (r == 0)
-		r = image_commit(n, &m, bd->name, digest, e);
-	if (r == 0 && image_say_taken(n, digest, bd->name, bd->json) != 0)
-		r = err_set(e, ERR_INTERNAL, EIO, "standard output cannot be written");
+		r = image_keep(n, &m, &bd->keep, e);
 	strv_done(&m.packages);
 	image_new_free(n);
 	return r;
@@ -159,7 +158,7 @@ static int build(struct build *b, struct err *e)
 
 	if (n < 0)
 		return n;
-	r = image_parse_name(b->name, base, tag, e);
+	r = image_parse_name(b->keep.name, base, tag, e);
 	if (r == 0)
 		r = recipe_load(path, text, (size_t)n, rec, e);
 	if (r < 0)
@@ -190,11 +189,13 @@ static int option(struct build *b, const struct opt *o, const char *value, struc
 	char q[QUOTE_MAX];
 
 	if (o->id == O_JSON)
-		b->json = true;
+		b->keep.json = true;
 	else if (o->id == O_QUIET)
 		b->show = false;
 	else if (o->id == O_NAME)
-		b->name = value;
+		b->keep.name = value;
+	else if (o->id == O_EROFS)
+		b->keep.erofs = &b->erofs;
 	else if (o->id == O_VERSIONS)
 		b->versions = value;
 	else if (o->id == O_MIRROR && !recipe_is_mirror(value))
@@ -221,12 +222,14 @@ static int build_run(int argc, char **argv)
 	if (r == 0 && argc - p.at != 1)
 		r = err_set(&e, ERR_INVALID, EINVAL, "one RECIPE is needed");
 	b.word = argv[p.at];
-	if (r == 0 && b.name == NULL && (strchr(b.word, '/') != NULL || strchr(b.word, '.') != NULL))
+	if (r == 0 && b.keep.name == NULL && (strchr(b.word, '/') != NULL || strchr(b.word, '.') != NULL))
 		r = err_set(&e, ERR_INVALID, EINVAL, "--name is needed for a recipe given by its path");
 	if (r < 0)
 		return image_usage("build", &e);
-	if (b.name == NULL)
-		b.name = b.word;
+	if (b.keep.name == NULL)
+		b.keep.name = b.word;
+	b.erofs.lim = b.box.lim;
+	b.erofs.progress = b.show;
 	r = build(&b, &e);
 	strv_done(&b.mirrors);
 	return r < 0 ? say_err(&e) : 0;

@@ -5,7 +5,7 @@
  * configuration come as notes, and say only what the image says of itself.
  *
  * Of a registry the manifest is fetched first and the image then by its digest, so a tag that moves meanwhile changes
- * nothing. Credentials lie in the sandbox's memory until the image was fetched, and nowhere else.
+ * nothing; where the caller named a digest, the manifest has that one or nothing is kept. Credentials lie in the sandbox's memory until the image was fetched, and nowhere else.
  */
 #include "base/cleanup.h"
 #include "base/quote.h"
@@ -74,6 +74,9 @@ static int keep(struct image_new *n, const struct image_oci *o, const char *note
 	if (len <= IMAGE_DIGEST_LEN || strspn(notes, "0123456789abcdef") != IMAGE_DIGEST_LEN ||
 	    notes[IMAGE_DIGEST_LEN] != '\n')
 		return err_set(e, ERR_INVALID, EPROTO, "the tools named no manifest digest");
+	/* skopeo compares a manifest with the digest it is named by only where it is the one to copy */
+	if (o->digest != NULL && strncmp(notes, o->digest, IMAGE_DIGEST_LEN) != 0)
+		return err_set(e, ERR_INVALID, EBADMSG, "the registry gave another manifest, of digest sha256:%.12s...", notes);
 	(void)snprintf(from, sizeof(from), "sha256:%.*s", IMAGE_DIGEST_LEN, notes);
 	r = oci_config_read(notes + IMAGE_DIGEST_LEN + 1, len - IMAGE_DIGEST_LEN - 1, oci_machine(), &c, e);
 	if (r < 0)

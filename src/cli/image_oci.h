@@ -13,6 +13,7 @@ struct image_oci {
 	    *repository;    /* `from` without tag and digest, when it is of a registry; else "" */
 	const char *tool;   /* gzip, zstd, xz; "" = it is not packed */
 	const char *source; /* as a person named it: kept with the image */
+	const char *digest; /* 64 digits the manifest must have; NULL = any */
 	const char *tls_verify;	  /* "true" or "false" */
 	const char *auth_inside;  /* path of the credentials inside; "" = none */
 	const char *certs_inside; /* folder with certificates inside; "" = none */

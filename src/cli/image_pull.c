@@ -36,6 +36,7 @@ static const struct {
 struct pull {
 	char host[264];      /* with its port, where one was given */
 	char source[512];    /* docker://..., as a person means it */
+	const char *digest;  /* the 64 digits in it; NULL = the tag's */
 	char from[512];      /* the same as the tools in the sandbox are to name it */
 	char repository[512]; /* and that without tag and digest */
 	char rules[RULES_MAX];
@@ -75,6 +76,14 @@ static int read_reference(const char *text, bool local, struct pull *p, struct e
 	memcpy(p->host, s, n);
 	p->host[n] = '\0';
 	(void)snprintf(p->source, sizeof(p->source), "docker://%s", s);
+	p->digest = strchr(p->source, '@');
+	if (p->digest == NULL)
+		return 0;
+	if (strncmp(p->digest, "@sha256:", 8) != 0 || strspn(p->digest + 8, "0123456789abcdef") != IMAGE_DIGEST_LEN ||
+	    p->digest[8 + IMAGE_DIGEST_LEN] != '\0')
+		return err_set(e, ERR_INVALID, EINVAL, "%s: @sha256: and 64 lower-case hexadecimal digits are needed",
+			       quote(text, q));
+	p->digest += 8;
 	return 0;
 }
 
@@ -134,6 +143,7 @@ static int pull(const char *text, struct pull *p, struct image_box *b, struct im
 		return err_wrap(e, r, "%s", text);
 	o->source = p->source;
 	o->from = p->from;
+	o->digest = p->digest;
 	o->repository = p->repository;
 	b->egress = p->rules;
 	b->egress_local = local;

@@ -2,11 +2,13 @@
 """Pulling from a registry of this machine: Debian's docker-registry on loopback, with and without TLS and a password."""
 import base64
 import hashlib
+import http.server
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -173,6 +175,51 @@ def only_the_registry_is_reached(m):
         reg.end()
         p.kill()
         p.wait()
+
+
+class Liar(http.server.BaseHTTPRequestHandler):
+    """Blobs by their digests; one manifest, whichever is asked for."""
+    blobs, manifest = {}, b""
+
+    def do_GET(self):
+        kind, data = lay.MANIFEST, self.manifest
+        if "/manifests/" not in self.path:
+            kind, data = "application/octet-stream", self.blobs.get(self.path.rsplit("/", 1)[1], b"{}")
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *args):  # pylint: disable=arguments-differ
+        pass
+
+
+@case
+def another_manifest_than_asked_for(m):
+    """With @sha256: it is that one or none, also when the registry gives a whole image that is another."""
+    state = m.mkdir("state")
+    d, top = lay.layout(m.mkdir("lay"), [lay.layer(("f", lay.FILE, b"1"))])
+    at = os.path.join(d, "blobs", "sha256")
+    for n in os.listdir(at):
+        with open(os.path.join(at, n), "rb") as f:
+            Liar.blobs["sha256:" + n] = f.read()
+    Liar.manifest = Liar.blobs[top]
+    srv = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar)
+    threading.Thread(target=srv.serve_forever, daemon=True).start()
+    try:
+        ref = f"127.0.0.1:{srv.server_port}/a/x"
+        refusal(pull(m, "--local", "--insecure", "--name", "x", f"{ref}@sha256:{'1' * 64}", state=state), "another manifest")
+        for bad in ("@sha512:" + "1" * 128, "@sha256:" + "1" * 63, "@sha256:" + "A" * 64, f"@{top}@{top}"):
+            eq(pull(m, "--local", "--insecure", ref + bad, state=state).rc, 125, bad)
+        eq(stored(state), [], "store")
+        done(pull(m, "--local", "--insecure", "--name", "x", f"{ref}@{top}", state=state))  # else it is whole
+    finally:
+        srv.shutdown()
+        srv.server_close()
 
 
 @case

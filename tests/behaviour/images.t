@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tarfile
@@ -354,6 +355,42 @@ def many_files(m):
     eq(json.loads(r.out)["entries"], n + 1, "entries")
     done(image(m, "remove", "many", env=env, timeout=900))
     eq((left_in(state, "sha256"), left_in(state, "tmp")), ([], []), "left")
+
+
+def caught_removing(m, env, state, name):
+    """A remover that stands still in the middle: the image is away, its files are not all gone."""
+    for _ in range(10):  # one that was too fast is tried again
+        take(m, ht.many(4000), "--name", name, state=state)
+        p = m.popen(["nice", "-n", "19", m.brig_path, "image", "remove", name], env=env, stderr=subprocess.PIPE)
+        while left_in(state, "tmp") == [] and p.poll() is None:
+            pass
+        p.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if p.poll() is None and left_in(state, "tmp") != []:
+            return p
+        p.communicate()
+    raise AssertionError("no removal was caught")
+
+
+@case
+def a_removal_cut_short(m):
+    """Others use the store while it goes on; kill -9 leaves nothing that gc does not take."""
+    state, env = fresh(m)
+    digest = take(m, ht.plain(), "--name", "x", state=state)["digest"]
+    p = caught_removing(m, env, state, "many")
+    try:
+        take(m, ht.stream(ht.entry("f", data=b"1")), "--name", "y", state=state)
+        done(image(m, "tag", digest, "z", env=env))
+        done(image(m, "remove", "y", env=env))
+        eq(json.loads(done(image(m, "gc", "--json", env=env)).out), {"removed": 0}, "what a gc beside it takes")
+        eq(sorted(i["name"] for i in json.loads(done(image(m, "list", "--json", env=env)).out)), ["x:latest", "z:latest"], "names")
+        eq((left_in(state, "sha256"), len(left_in(state, "tmp"))), ([digest[7:]], 1), "while it goes on")
+    finally:
+        p.kill()
+        p.communicate()
+    done(image(m, "gc", env=env))
+    eq((left_in(state, "sha256"), left_in(state, "tmp")), ([digest[7:]], []), "left")
+    done(image(m, "verify", "x", env=env))
 
 
 @case

@@ -11,6 +11,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from brigtest import Skip, case, done, eq, main, ok  # noqa: E402
 import brigtest  # noqa: E402
+import oci_layout as lay  # noqa: E402
 
 SUB = 3000000000 - 3000000000 % 65536
 SCENE = """
@@ -21,6 +22,10 @@ exec setpriv --reuid "$uid" --regid "$uid" --clear-groups -- "$@"
 
 
 def brig(m, *args, ids=True):
+    return command(m, "run", "--tier", m.tier, *args, ids=ids)
+
+
+def command(m, *args, ids=True):
     if not os.path.exists("/usr/bin/newuidmap"):
         raise Skip("no newuidmap on this host")
     etc = os.path.join(m.base, "etc")
@@ -34,8 +39,7 @@ def brig(m, *args, ids=True):
         with open(os.path.join(etc, name), "w", encoding="ascii") as f:
             f.write(f"brigtest:{SUB}:65536\n" if ids else "")
     os.chown(m.home, brigtest.USER_ID, brigtest.USER_ID)
-    return m.exec(["unshare", "-m", "sh", "-c", SCENE, "sh", etc, str(brigtest.USER_ID), m.brig_path, "run", "--tier", m.tier,
-                   *args], env={"BRIG_STATE": os.path.join(m.home, "state")}, cwd="/")
+    return m.exec(["unshare", "-m", "sh", "-c", SCENE, "sh", etc, str(brigtest.USER_ID), m.brig_path, *args], env={"BRIG_STATE": os.path.join(m.home, "state")}, cwd="/")
 
 
 def id_map(text):
@@ -84,6 +88,31 @@ def an_empty_range_is_the_other_mode(m):
 def what_is_weaker_is_said(m):
     r = done(brig(m, "--json", "--", "true"))
     ok(isinstance(json.loads(r.out)["weaker"], list), repr(r))
+
+
+@case(modes=("root",))
+def images_of_a_user_with_ids(m):
+    """An OCI layout and a tar come in, the same tree twice; whose its files are, for the image's user, root and another."""
+    with open("/usr/bin/busybox", "rb") as f:
+        raw = lay.layer(("bin", lay.DIR, ""), ("bin/sh", lay.FILE, f.read()), ("bin/stat", lay.HARD, "bin/sh"),
+                        ("bin/id", lay.HARD, "bin/sh"), ("bin/touch", lay.HARD, "bin/sh"), ("etc", lay.DIR, ""), ("etc/theirs", lay.FILE, b"1", {"uid": 7, "gid": 8}))
+    d, _ = lay.layout(os.path.join(m.home, "oci"), [raw])
+    with open(os.path.join(m.home, "x.tar"), "wb") as f:
+        f.write(raw)
+    digests = set()
+    for what, name in ((f"oci:{d}:t", "oci"), (os.path.join(m.home, "x.tar"), "tar")):
+        digests.add(json.loads(done(command(m, "image", "import", "--json", "--disk", "256M", "--name", name, what)).out)["digest"])
+        info = json.loads(done(command(m, "image", "show", "--json", name)).out)
+        eq(info["one_owner"], True, name)
+        top = info["tree"]
+        owners = {os.lstat(os.path.join(at, n)).st_uid for at, dirs, files in os.walk(top) for n in dirs + files}
+        eq(owners, {brigtest.USER_ID}, "owners in the store")
+        for user, ids, want in (("1000", True, 1000), ("root", True, 0), ("4321:4322", True, 4321), (None, False, 0)):
+            r = brig(m, "--image", name, *(["--user", user] if user else []), "--", "/bin/sh", "-c",
+                     "id -u; stat -c %u:%g /bin/sh /etc/theirs; touch /workspace/f /etc/f 2>&1; stat -c %u /workspace/f", ids=ids)
+            eq(done(r).out.decode().split("\n"), [str(want), "0:0", "0:0", "touch: /etc/f: Read-only file system", str(want), ""],
+               f"{name} as {user}")
+    eq(len(digests), 1, "digests")
 
 
 # Only root can set the scene; for anybody else the file has nothing to say.
