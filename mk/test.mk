@@ -52,7 +52,7 @@ image-test: programs
 lint: programs $(LIBSRC:%.c=$(O)/%.o)
 	$(call run,$(call suite,lint))
 
-# 30 s per target, two at a time, 5 min for all.
+# 30 s per target, two at a time, but no more than 5 min for all.
 FUZZ_SECONDS ?= $(shell n=$(words $(FUZZERS)); s=$$((600 / (n ? n : 1))); echo $$((s < 30 ? s : 30)))
 ifeq ($(V),fuzz)
 fuzz: $(FUZZERS:%=$(O)/fuzz/%)
