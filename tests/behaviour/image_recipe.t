@@ -70,11 +70,12 @@ def recipe(m):
     two = subprocess.Popen(argv, env=env, cwd=other, user=USER_ID, group=USER_ID, extra_groups=[], umask=0o077,
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     reap.owned(two)
-    one = image(m, "build", "--json", "--name", "mini", p, env={"MY_TOKEN": SECRET}, timeout=800)
+    one = image(m, "build", "--json", "--erofs", "--name", "mini", p, env={"MY_TOKEN": SECRET}, timeout=800)
     out, err = two.communicate(timeout=800)
     done(one)
     eq((two.returncode, err), (0, b""), "the ordinary user's build")
     info = tree(m, "mini")
+    ok(info["erofs"], "its EROFS file")
     top, digest = info["tree"], json.loads(out)["digest"][7:]
     mine, theirs = walk(top), walk(f"{other}/state/images/sha256/{digest}/tree")
     eq([n for n in sorted(set(mine) | set(theirs)) if mine.get(n) != theirs.get(n)], [], "what differs")
