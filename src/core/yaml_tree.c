@@ -38,7 +38,7 @@ static int read_key(struct reader *r, const struct yaml_node *first, char **ret,
 	if (r->y->ev.type != YAML_SCALAR_EVENT)
 		return SAY(r, "a key is expected here");
 	for (const struct yaml_node *n = first; n != NULL; n = n->next)
-		if (strcmp(n->key, yaml_plain_word(r->y)) == 0)
+		if (n->key != NULL && strcmp(n->key, yaml_plain_word(r->y)) == 0)
 			return SAY(r, "%s is given twice (first in line %d)", quote_bare(n->key, q), n->line);
 	*line = yaml_plain_line(r->y);
 	*ret = strdup(yaml_plain_word(r->y));
@@ -61,9 +61,9 @@ static int read_children(struct reader *r, uint32_t depth, bool map, struct yaml
 		rc = map ? read_key(r, parent->child, &key, &line) : 0;
 		if (rc == 0)
 			rc = read_value(r, depth + 1, end);
-		if (rc < 0) {
+		if (rc < 0 || *end == NULL) {
 			free(key);
-			return rc;
+			return rc < 0 ? rc : -EINVAL;
 		}
 		(*end)->key = key;
 		(*end)->line = map ? line : (*end)->line;

@@ -24,7 +24,7 @@ int must_check yaml_tree_value(struct yaml_plain *y, struct yaml_node **ret);
 /* A whole document, which is a map. kind: "profile", for messages. */
 int must_check yaml_tree(const char *file, const char *kind, const char *text, size_t n, struct yaml_node **ret,
 			 struct err *e);
-void yaml_tree_free(struct yaml_node *root); /* accepts NULL */
+void yaml_tree_free(struct yaml_node *n); /* accepts NULL */
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key); /* NULL = not there */
 /* "FILE:LINE: ..." as ERR_INVALID. Returns -EINVAL. */
 int yaml_refuse(const char *file, int line, struct err *e, const char *fmt, ...) __attribute__((format(printf, 4, 5)));

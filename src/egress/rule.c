@@ -151,36 +151,36 @@ static int emit_parts(struct egress_load *l, const struct yaml_node *rule)
 	return r;
 }
 
-/* Its first line: who and which ports. */
-static int emit_head(struct egress_load *l, enum egress_section s, const struct yaml_node *rule)
+/* Its first line: who (a name, or `ranged`: addresses) and which ports. */
+static int emit_head(struct egress_load *l, enum egress_section s, const struct yaml_node *rule,
+		     const struct yaml_node *who, bool ranged)
 {
-	const struct yaml_node *host = yaml_get(rule, "host"), *cidr = yaml_get(rule, "cidr");
 	const struct yaml_node *addrs = yaml_get(rule, "allow_addrs");
-	const char *protocol = word_of(rule, "protocol"), *verb = s == SECTION_DENY ? "deny" : cidr != NULL ? "range" : "allow";
-	bool deny = s == SECTION_DENY, single = false, six = cidr != NULL && strchr(cidr->text, ':') != NULL;
+	const char *protocol = word_of(rule, "protocol"), *verb = s == SECTION_DENY ? "deny" : ranged ? "range" : "allow";
+	bool deny = s == SECTION_DENY, single = false, six = ranged && strchr(who->text, ':') != NULL;
 	_cleanup_free_ char *name = NULL;
 	struct buf ports, nets;
 	int r = 0;
 
 	buf_init(&ports, 1024);
 	buf_init(&nets, 2048);
-	if (host != NULL) {
-		r = host_read(host->text, deny || is_true(rule, "single_label"), deny || is_true(rule, "unsafe_public_suffix"),
+	if (!ranged) {
+		r = host_read(who->text, deny || is_true(rule, "single_label"), deny || is_true(rule, "unsafe_public_suffix"),
 			      &name, &single, l->e);
 		if (r < 0)
-			(void)err_wrap(l->e, r, "%.100s:%d: host", l->file, host->line);
+			(void)err_wrap(l->e, r, "%.100s:%d: host", l->file, who->line);
 		else if (strpbrk(name, " :/@[]") != NULL)
-			r = SAY(l, host, "host: a name is expected, without port; addresses are given as cidr");
-	} else if (cidr->text[strspn(cidr->text, "0123456789abcdefABCDEF.:/")] != '\0') {
-		r = SAY(l, cidr, "cidr: an address range is expected, such as 203.0.113.0/24");
+			r = SAY(l, who, "host: a name is expected, without port; addresses are given as cidr");
+	} else if (who->text[strspn(who->text, "0123456789abcdefABCDEF.:/")] != '\0') {
+		r = SAY(l, who, "cidr: an address range is expected, such as 203.0.113.0/24");
 	}
 	if (r == 0)
 		r = join(l, yaml_get(rule, "ports"), "0123456789-", &ports);
 	if (r == 0 && addrs != NULL)
 		r = join(l, addrs, "0123456789abcdefABCDEF.:/", &nets);
 	if (r == 0)
-		r = emit(l, (host != NULL ? host : cidr)->line, "%s %s%s%s:%s%s%s%s%s", single && !deny ? "single" : verb,
-			 six ? "[" : "", host != NULL ? name : cidr->text, six ? "]" : "", (const char *)buf_head(&ports),
+		r = emit(l, who->line, "%s %s%s%s:%s%s%s%s%s", single && !deny ? "single" : verb,
+			 six ? "[" : "", ranged ? who->text : name, six ? "]" : "", (const char *)buf_head(&ports),
 			 protocol[0] != '\0' ? "/" : "", protocol, addrs != NULL && addrs->child != NULL ? "@" : "",
 			 addrs != NULL ? (const char *)buf_head(&nets) : "");
 	buf_done(&ports);
@@ -191,17 +191,18 @@ static int emit_head(struct egress_load *l, enum egress_section s, const struct 
 int rule_emit(struct egress_load *l, enum egress_section s, const struct yaml_node *rule)
 {
 	const struct yaml_node *host = yaml_get(rule, "host"), *cidr = yaml_get(rule, "cidr");
+	const struct yaml_node *who = host != NULL ? host : cidr;
 	int r = check_id(l, rule);
 
 	if (r < 0)
 		return r;
-	if ((host == NULL) == (cidr == NULL))
+	if (who == NULL || (host != NULL && cidr != NULL))
 		return SAY(l, rule, "a rule needs either host or cidr");
 	if (yaml_get(rule, "ports") == NULL)
 		return SAY(l, rule, "a rule needs ports, such as 'ports: [443]'");
 	r = s == SECTION_RULE ? check_together(l, rule) : 0;
 	if (r == 0)
-		r = emit_head(l, s, rule);
+		r = emit_head(l, s, rule, who, cidr != NULL);
 	if (r == 0)
 		r = emit_section(l, s, rule);
 	return r < 0 || s != SECTION_RULE ? r : emit_parts(l, rule);

@@ -149,6 +149,7 @@ static size_t answer(struct judge *j, const struct reply *re, uint16_t type, con
 	return finish(re, RCODE_OK, type, a);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): out is written through re */
 size_t judge_dns_resolved(struct judge *j, const uint8_t *q, size_t n, const struct resolve_result *res, uint8_t *out,
 			  size_t size, struct judge_dns *ret)
 {

@@ -94,9 +94,9 @@ struct judge {
 	uint32_t seen_n;
 };
 
-/* Text to its one form: lower case, one trailing dot dropped, LDH and '_' labels, at least `labels`, the last not
+/* Text to its one form: lower case, one trailing dot dropped, LDH and '_' labels, at least `least`, the last not
  * a number. Length, or -EINVAL. */
-int must_check name_canon(const char *s, size_t n, uint32_t labels, char out[JUDGE_NAME_MAX + 1]);
+int must_check name_canon(const char *s, size_t n, uint32_t least, char out[JUDGE_NAME_MAX + 1]);
 /* HOST:PORTS[/PROTO][@NETS] into *ret, which is overwritten. labels: the least a name may have. */
 int must_check rule_parse(const char *word, size_t n, uint32_t labels, struct rule *ret, struct err *e);
 void rule_done(struct rule *r);

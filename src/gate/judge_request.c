@@ -140,7 +140,7 @@ static bool has_word(const char (*words)[HTTP_WORD_MAX], uint32_t words_n, const
 bool judge_request(const struct judge_http *h, const char *method, size_t method_n, const char *target,
 		   size_t target_n, const char **reason)
 {
-	char path[PATH_MAX_BYTES];
+	char path[PATH_MAX_BYTES] = "";
 	int n;
 
 	*reason = "method";
