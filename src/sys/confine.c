@@ -20,6 +20,8 @@
  * others need.
  */
 
+enum { FILES = 256 * 1024 }; /* two for each of the most connections that rules permit, and more */
+
 static int drop_ids(const struct confine *c, char *why, size_t size)
 {
 	(void)snprintf(why, size, "%s: an id of its own", c->who);
@@ -67,19 +69,28 @@ static int no_files(const struct confine *c, char *why, size_t size)
 	return r == 0 ? landlock_enforce(fd) : r;
 }
 
+static void raise_files(void)
+{
+	struct rlimit l, more = {FILES, FILES};
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return;
+	if (l.rlim_max < FILES && setrlimit(RLIMIT_NOFILE, &more) == 0)
+		return; /* CAP_SYS_RESOURCE, getrlimit(2) */
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
 int confine_enter(const struct confine *c, char *why, size_t size)
 {
 	const struct sock_fprog prog = {
 	    .len = (unsigned short)c->filter_n,
 	    .filter = (struct sock_filter *)(uintptr_t)c->filter, /* NOLINT(performance-no-int-to-ptr) */
 	};
-	struct rlimit core = {0, 0}, files;
+	struct rlimit core = {0, 0};
 	int r;
 
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &files);
-	}
+	raise_files();
 	(void)setrlimit(RLIMIT_CORE, &core);
 	r = drop_ids(c, why, size);
 	if (r == 0)
