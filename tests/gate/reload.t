@@ -8,7 +8,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import gateworld  # noqa: E402
-from brigtest import Skip, case, eq, main, ok, until  # noqa: E402
+from brigtest import case, eq, main, ok, until  # noqa: E402
 from gateworld import A, B  # noqa: E402
 
 W = gateworld.enter()
@@ -19,25 +19,12 @@ def rules(m, *rows):
     return m.put("rules", HEAD + "".join(f"  - {{{r}}}\n" for r in rows))
 
 
-class Inside:
-    """A sandbox that evaluates what it is told, line by line."""
-
+class Inside(gateworld.Inside):
     def __init__(self, m, *rows):
-        if W is None:
-            raise Skip("namespaces for the servers need root")
-        self.m, self.log = m, m.path("log")
-        loop = ("keep = {}\ndef still(c):\n    c.settimeout(20)\n    try: return c.recv(1)\n"
-                "    except ConnectionResetError: return 'reset'\nfor line in sys.stdin: print(eval(line), flush=True)\n")
-        self.p = m.popen(m.run_argv("-i", "--egress", rules(m, *rows), "--egress-log", self.log, "--", "/usr/bin/python3", "-u",
-                                    "-c", gateworld.INSIDE + loop), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.say("1")
+        super().__init__(W, m, rules(m, *rows), code="keep = {}\ndef still(c):\n    c.settimeout(20)\n    try: return c.recv(1)\n"
+                         "    except ConnectionResetError: return 'reset'\n")
         self.id = m.brig("egress", "list").out.decode().strip()
         ok(len(self.id) == 20, f"one sandbox has a door: {self.id!r}")
-
-    def say(self, expr):
-        self.p.stdin.write(expr.encode() + b"\n")
-        self.p.stdin.flush()
-        return self.p.stdout.readline().decode().strip()
 
     def set(self, *rows):
         r = self.m.brig("egress", "set", "--json", self.id, rules(self.m, *rows))
@@ -51,17 +38,6 @@ class Inside:
                 f"except BrokenPipeError: pass\nd = s.recv(1 << 18)\nprint(struct.unpack('I', d[:4])[0], d[16:].decode())")
         kw = {"user": user, "group": user, "extra_groups": []} if user else self.m.ids()
         return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, **kw)
-
-    def records(self):
-        with open(self.log, encoding="ascii") as f:
-            return [json.loads(x) for x in f]
-
-    def end(self):
-        self.p.stdin.close()
-        eq(self.p.stdout.read(), b"", "nothing more was said")
-        self.p.stdout.close()
-        eq(self.p.wait(30), 0, "the sandbox ends as it would have")
-        return self.records()
 
 
 X7 = "host: '*.allowed.test', ports: 7"

@@ -196,6 +196,47 @@ def attempts(w, m, rows, *opts, **kw):
     return recs, seen
 
 
+class Inside:
+    """A sandbox behind the gate that evaluates what it is told, line by line. code: more of what it has, after INSIDE."""
+
+    def __init__(self, w, m, rules, *opts, code="", prefix=()):
+        if w is None:
+            raise Skip("namespaces for the servers need root")
+        self.m, self.log = m, m.path("log")
+        loop = "for line in sys.stdin: print(eval(line), flush=True)\n"
+        self.p = m.popen([*prefix, *m.run_argv("-i", "--egress", rules, "--egress-log", self.log, *opts, "--", "/usr/bin/python3",
+                                               "-u", "-c", INSIDE + code + loop)],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.say("1")
+
+    def tell(self, expr):
+        self.p.stdin.write(expr.encode() + b"\n")
+        self.p.stdin.flush()
+
+    def heard(self):
+        return self.p.stdout.readline().decode().strip()
+
+    def say(self, expr):
+        self.tell(expr)
+        return self.heard()
+
+    def gate_pid(self):
+        pids = subprocess.run(["pgrep", "-P", str(self.p.pid), "brig-gate"], stdout=subprocess.PIPE, check=False).stdout.split()
+        eq(len(pids), 1, "one gate")
+        return int(pids[0])
+
+    def records(self):
+        with open(self.log, encoding="ascii") as f:
+            return [json.loads(x) for x in f]
+
+    def end(self, rc=0):
+        self.p.stdin.close()
+        eq(self.p.stdout.read(), b"", "nothing more was said")
+        self.p.stdout.close()
+        eq(self.p.wait(30), rc, "the sandbox ends as it would have")
+        return self.records()
+
+
 class World:
     def __init__(self):
         self.log = []
