@@ -20,7 +20,8 @@ struct confine {
 /*
  * An id of its own as the host's root, no capability, no_new_privs, not dumpable, no core file, no
  * file but c->files and no bind(2) to TCP ports (where the kernel has Landlock), the filter.
- * Descriptor limits are raised to the hard ones, as root with CAP_SYS_RESOURCE to 256 Ki. 0, or -errno with what failed in
+ * Descriptor limits are raised to the hard ones, as root with CAP_SYS_RESOURCE to 256 Ki. 0, or -errno
+ * with what failed in
  * *why: then nothing may be served.
  */
 int must_check confine_enter(const struct confine *c, char *why, size_t size);
