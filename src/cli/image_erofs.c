@@ -93,8 +93,7 @@ static int erofs_run(int argc, char **argv)
 		json = json || o->id == O_JSON;
 		again = again || o->id == O_AGAIN;
 		b.progress = b.progress && o->id != O_QUIET;
-		if ((o->id == O_MEMORY || o->id == O_DISK || o->id == O_TIMEOUT) &&
-		    (r = image_box_limit(&b.lim, o->name, value, &e)) < 0)
+		if ((r = image_box_limit(&b.lim, o->name, value, &e)) < 0)
 			break;
 	}
 	if (r == 0 && argc - p.at != 1)
