@@ -10,8 +10,9 @@
  * When the command has ended, exactly what its pipes hold at that moment is still delivered; a
  * background process that keeps them open delays nothing.
  *
- * Signals come by signalfd and are blocked only in this process: they are set up after the runner
- * was forked. A signal in between ends brig by default, which the runner notices.
+ * Signals come by signalfd, and are blocked from before the sandbox has a record until it is gone or has a
+ * runner: one that ended brig in between would leave cgroups and record to the next brig. What is started
+ * sets a mask of its own.
  *
  * Everything from the sandbox is hostile: bytes are only moved, the result is checked by session/.
  */
@@ -56,6 +57,8 @@ struct launch_run {
 	struct door *door;     /* of the gate */
 	bool records_ended;
 	int signal_fd;
+	bool masked;	      /* old_mask is to be restored */
+	sigset_t old_mask;
 	uint64_t last_int_ms; /* monotonic time of the last SIGINT, 0 = none */
 	uint64_t hold_at_ms;  /* when to fork the runner; 0 = it is there */
 	bool forced;	      /* brig or the clock ended it: do not wait long for a slow reader */
@@ -651,7 +654,7 @@ static void loop(struct launch_run *r)
 	}
 }
 
-static int open_signals(struct launch_run *r, sigset_t *old, struct err *e)
+static int open_signals(struct launch_run *r, struct err *e)
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	struct sigaction sa;
@@ -667,32 +670,32 @@ static int open_signals(struct launch_run *r, sigset_t *old, struct err *e)
 	if (r->signal_fd < 0)
 		return err_set(e, ERR_INTERNAL, errno, "signalfd: %s", strerror(errno));
 	sigaddset(&set, SIGPIPE); /* a closed reader is seen by EPIPE */
-	(void)sigprocmask(SIG_BLOCK, &set, old);
+	(void)sigprocmask(SIG_BLOCK, &set, &r->old_mask);
+	r->masked = true;
 	return 0;
 }
 
 /* A SIGPIPE that a closed reader left pending must not strike when the mask is lifted. */
-static void close_signals(const sigset_t *old)
+static void close_signals(struct launch_run *r)
 {
 	static const struct timespec now = {0, 0};
 	sigset_t set;
 
+	if (!r->masked)
+		return;
+	r->masked = false;
 	sigemptyset(&set);
 	sigaddset(&set, SIGPIPE);
 	(void)sigtimedwait(&set, NULL, &now);
-	(void)sigprocmask(SIG_SETMASK, old, NULL);
+	(void)sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
 }
 
 static int drive(struct launch_run *r, struct err *e)
 {
-	sigset_t old;
 	int ret = session_new(runner_agent_fd(r->runner), true, &r->session);
 
 	if (ret < 0)
 		return err_set(e, ERR_INTERNAL, -ret, "the agent's session: %s", strerror(-ret));
-	ret = open_signals(r, &old, e);
-	if (ret < 0)
-		return ret;
 	start_copy_in(r);
 	r->hold_at_ms = now_ms() + HOLD_MS;
 	if (r->l->spec->timeout_ms != 0)
@@ -701,8 +704,46 @@ static int drive(struct launch_run *r, struct err *e)
 	loop(r);
 	sync_receipt(r);
 	tty_restore(&r->tty);
-	close_signals(&old);
+	if (r->hold_at_ms == 0) /* the runner removes the rest, with us or without */
+		close_signals(r);
 	return 0;
+}
+
+/* The sandbox is up; until nothing of it is left, or its runner sees to that. */
+static int attend(struct launch_run *r, struct err *e)
+{
+	struct launch *l = r->l;
+	int ret = 0;
+
+	r->gate = runner_gate(r->runner);
+	r->inspect = runner_inspect(r->runner);
+	if (r->gate != NULL)
+		ret = door_open(l->spec->id, r->gate, r->inspect, l->spec->egress, runner_take_rules_fd(r->runner), &r->door, e);
+	if (ret == 0)
+		ret = drive(r, e);
+	if (ret == 0)
+		runner_wait(r->runner, &l->end);
+	door_free(r->door);
+	if (r->gate != NULL) {
+		gate_detach(r->gate); /* its last records, then the end of the pipe */
+		egress_log_drain(l->egress, r->gate->rec_fd, LAST_RECORDS_MS);
+	}
+	if (ret == 0 && r->fault.kind != ERR_NONE) {
+		*e = r->fault;
+		ret = r->fault.errnum > 0 ? -r->fault.errnum : -EINVAL;
+	}
+	l->lost = ret == 0 && !l->have_result && !l->end.timed_out && l->stopped_by == 0;
+	l->weaker = runner_weaker(r->runner);
+	if (ret == 0 && l->leaving) {
+		/* the session's memory ends with the process: giving it back costs a tenth of this
+		 * exit */
+		runner_leave(steal_ptr(&r->runner));
+		return 0;
+	}
+	launch_files_stop(l->files);
+	session_free(r->session);
+	inlet_done(&r->in);
+	return ret;
 }
 
 int launch_run(struct launch *l, struct err *e)
@@ -715,38 +756,16 @@ int launch_run(struct launch *l, struct err *e)
 	int ret;
 
 	inlet_init(&r.in);
-	ret = runner_start(l->spec, &r.runner, e);
+	ret = runner_new(l->spec, &r.runner, e);
 	if (ret < 0)
 		return ret;
-	r.gate = runner_gate(r.runner);
-	r.inspect = runner_inspect(r.runner);
-	if (r.gate != NULL)
-		ret = door_open(l->spec->id, r.gate, r.inspect, l->spec->egress, runner_take_rules_fd(r.runner), &r.door, e);
+	ret = open_signals(&r, e);
 	if (ret == 0)
-		ret = drive(&r, e);
+		ret = runner_start(r.runner, e);
 	if (ret == 0)
-		runner_wait(r.runner, &l->end);
-	door_free(r.door);
-	if (r.gate != NULL) {
-		gate_detach(r.gate); /* its last records, then the end of the pipe */
-		egress_log_drain(l->egress, r.gate->rec_fd, LAST_RECORDS_MS);
-	}
-	if (ret == 0 && r.fault.kind != ERR_NONE) {
-		*e = r.fault;
-		ret = r.fault.errnum > 0 ? -r.fault.errnum : -EINVAL;
-	}
-	l->lost = ret == 0 && !l->have_result && !l->end.timed_out && l->stopped_by == 0;
-	l->weaker = runner_weaker(r.runner);
-	if (ret == 0 && l->leaving) {
-		/* the session's memory ends with the process: giving it back costs a tenth of this
-		 * exit */
-		runner_leave(r.runner);
-		return 0;
-	}
-	launch_files_stop(l->files);
-	session_free(r.session);
+		ret = attend(&r, e);
 	runner_free(r.runner);
-	inlet_done(&r.in);
+	close_signals(&r);
 	if (r.signal_fd >= 0)
 		(void)close(r.signal_fd);
 	return ret;

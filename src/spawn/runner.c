@@ -35,6 +35,9 @@
 
 struct runner {
 	struct sandbox s;
+	struct sandbox_need need; /* until the start */
+	struct net_plan *net;	  /* likewise */
+	char init_path[512];
 	pid_t pid;
 	int ctl_fd, agent_fd;
 	enum runner_state state;
@@ -178,10 +181,9 @@ int runner_hold(struct runner *r, struct err *e)
 	return rc;
 }
 
-static int start_with(struct runner *r, const struct sandbox_need *base, struct err *e)
+static int start_with(struct runner *r, struct err *e)
 {
 	_cleanup_close_ int agent_far = -1;
-	struct sandbox_need need = *base;
 	int agent[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0)
@@ -190,8 +192,8 @@ static int start_with(struct runner *r, const struct sandbox_need *base, struct 
 	agent_far = agent[1];
 	if (fcntl(r->agent_fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_set(e, ERR_INTERNAL, errno, "the agent's socket: %s", strerror(errno));
-	need.agent_fd = agent_far;
-	return sandbox_start(&r->s, &need, e);
+	r->need.agent_fd = agent_far;
+	return sandbox_start(&r->s, &r->need, e);
 }
 
 /* What may be asked for leads to listeners of the gate's; the plan is built before anything starts. */
@@ -251,54 +253,72 @@ static int give_gate(struct runner *r, struct err *e)
 	return rc;
 }
 
-int runner_start(const struct spec *spec, struct runner **ret, struct err *e)
+/* What only the start needs. */
+static void done_needing(struct runner *r)
+{
+	if (r->need.init_fd >= 0)
+		(void)close(steal_fd(&r->need.init_fd));
+	free(r->net);
+	r->net = NULL;
+	r->need = (struct sandbox_need){.agent_fd = -1, .init_fd = -1};
+}
+
+static int prepare(struct runner *r, const struct spec *spec, const struct tier_ops *tier, struct err *e)
+{
+	struct sandbox_need *need = &r->need;
+	int rc = spec_check(spec, e);
+
+	if (rc == 0)
+		rc = tier->validate(spec, e);
+	if (rc == 0)
+		rc = wanted_subids(spec, &need->sub_uid, &need->sub_gid, e);
+	if (rc == 0)
+		rc = program_find("brig-init", r->init_path, sizeof(r->init_path), &need->init_fd,
+				  &need->init_is_ours, e);
+	if (rc == 0 && spec->egress != NULL)
+		rc = plan_net(spec, &r->net, e);
+	if (rc == 0 && r->net != NULL)
+		rc = start_gate(r, spec, e);
+	need->init_path = r->init_path;
+	need->net = r->net;
+	need->trust = r->inspect.trust;
+	return rc;
+}
+
+int runner_new(const struct spec *spec, struct runner **ret, struct err *e)
 {
 	const struct tier_ops *tier = tier_by_name(spec->tier);
-	_cleanup_free_ struct net_plan *net = NULL;
-	_cleanup_close_ int init_fd = -1;
-	struct sandbox_need need = {.agent_fd = -1};
-	char init_path[512];
 	struct runner *r;
 	int rc;
 
 	if (tier == NULL)
 		return err_set(e, ERR_INVALID, EINVAL, "unknown tier '%s'", spec->tier);
-	rc = spec_check(spec, e);
-	if (rc == 0)
-		rc = tier->validate(spec, e);
-	if (rc == 0)
-		rc = wanted_subids(spec, &need.sub_uid, &need.sub_gid, e);
-	if (rc == 0)
-		rc = program_find("brig-init", init_path, sizeof(init_path), &init_fd,
-				  &need.init_is_ours, e);
-	if (rc == 0 && spec->egress != NULL)
-		rc = plan_net(spec, &net, e);
-	if (rc < 0)
-		return rc;
 	r = calloc(1, sizeof(*r));
 	if (r == NULL)
 		return err_no_memory(e);
-	r->pid = r->ctl_fd = r->agent_fd = r->rules_fd = -1;
+	r->pid = r->ctl_fd = r->agent_fd = r->rules_fd = r->need.agent_fd = r->need.init_fd = -1;
+	r->state = RUNNER_ENDED; /* nothing is there yet */
 	gate_init(&r->gate);
 	inspect_init(&r->inspect);
 	sandbox_init(&r->s, spec, tier);
-	need.init_fd = init_fd;
-	need.init_path = init_path;
-	need.net = net;
-	if (net != NULL)
-		rc = start_gate(r, spec, e);
-	need.trust = r->inspect.trust;
-	if (rc == 0)
-		rc = start_with(r, &need, e);
-	if (rc == 0 && net != NULL)
-		rc = give_gate(r, e);
-	if (rc < 0) {
-		r->state = RUNNER_ENDED;
+	rc = prepare(r, spec, tier, e);
+	if (rc < 0)
 		runner_free(r);
-		return rc;
-	}
-	*ret = r;
-	return 0;
+	else
+		*ret = r;
+	return rc;
+}
+
+int runner_start(struct runner *r, struct err *e)
+{
+	int rc = start_with(r, e);
+
+	if (rc == 0 && r->net != NULL)
+		rc = give_gate(r, e);
+	done_needing(r);
+	if (rc == 0)
+		r->state = RUNNER_STARTING;
+	return rc;
 }
 
 int runner_agent_fd(const struct runner *r) { return r->agent_fd; }
@@ -515,6 +535,7 @@ void runner_free(struct runner *r)
 		(void)close(r->ctl_fd);
 	if (r->rules_fd >= 0)
 		(void)close(r->rules_fd);
+	done_needing(r);
 	sandbox_done(&r->s);
 	free(r);
 }

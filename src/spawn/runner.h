@@ -2,7 +2,7 @@
 /*
  * Starting and holding one sandbox. The spawner's side of `brig run`, and of the daemon later.
  *
- * runner_start makes the cgroups and has the tier start the root process; runner_hold forks the sandbox's
+ * runner_new prepares, runner_start makes the cgroups and has the tier start the root process; runner_hold forks its
  * runner: a small single-threaded process that enforces the life span and removes everything at the end.
  * Caller and runner watch each other by pidfd: if the caller dies the runner kills and removes the
  * sandbox; if the runner dies, runner_wait does it in the caller.
@@ -34,11 +34,18 @@ struct runner_end {
 };
 
 /*
- * Start a sandbox. Returns when its agent begins to run: requests may be written to its stream at once.
- * spec is borrowed for the call only. 0, or an error with nothing left behind.
+ * Everything a start needs that may take its time: checks, brig-init, and the gate, whose secrets may be
+ * somebody's command. It leaves nothing behind, whatever the caller dies of. spec is borrowed until
+ * runner_start has returned. To be freed by runner_free.
+ */
+int must_check runner_new(const struct spec *spec, struct runner **ret, struct err *e);
+/*
+ * Start the sandbox. Returns when its agent begins to run: requests may be written to its stream at once.
+ * 0, or an error with nothing left behind but r. A caller that is killed meanwhile leaves its record and cgroups
+ * to the next brig: signals that may wait should wait.
  * The caller must be single-threaded, or at least not use threads that hold locks the runner needs.
  */
-int must_check runner_start(const struct spec *spec, struct runner **ret, struct err *e);
+int must_check runner_start(struct runner *r, struct err *e);
 /*
  * Fork the runner; does nothing when there is one. To be called at once after runner_start, or, where
  * there is no time limit and the caller only waits, a few milliseconds later: a fork costs a tenth of a short command's time.

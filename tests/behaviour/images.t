@@ -306,7 +306,7 @@ def killed_at_any_moment(m):
         eq(listed.pop("old:latest"), old, "old")
         ok(set(listed) <= {"-", "new:latest"}, listed)
     # the killed worker holds what it made until it is gone
-    until(lambda: done(image(m, "gc", env=env)) and left_in(state, "tmp") == [], 10, lambda: f"tmp: {left_in(state, 'tmp')}")
+    until(lambda: done(image(m, "gc", env=env)) and left_in(state, "tmp") == [], 20, lambda: f"tmp: {left_in(state, 'tmp')}")
     done(image(m, "import", "--name", "new", path, env=env))
     done(image(m, "verify", "new", env=env))
     eq(len(left_in(state, "sha256")), 2, "images")
@@ -417,7 +417,7 @@ def a_command_runs_on_an_image(m):
     refusal(image(m, "remove", "box:1", env=env), "runs on it")
     p.communicate(b"\n", timeout=20)
     eq(p.returncode, 0, "exit")
-    until(lambda: image(m, "remove", "box:1", env=env).rc == 0, 5, "removable again")
+    until(lambda: image(m, "remove", "box:1", env=env).rc == 0, 20, "removable again")
     eq(left_in(state, "sha256"), [], "left")
 
 

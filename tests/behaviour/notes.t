@@ -78,7 +78,7 @@ def long_copy_in_shows_how_far_it_is(m):
     with open(src, "wb") as f:
         f.write(os.urandom(1 << 20) * (BIG >> 20))
     t = Terminal(m, "-f", f"{src}:big", "--", "stat", "-c", "%s", "big")
-    until(lambda: t.init() != 0, 10, "no agent")
+    until(lambda: t.init() != 0, 20, "no agent")
     pid = t.init()
     os.kill(pid, signal.SIGSTOP)
     try:

@@ -69,7 +69,7 @@ def hostile(m, mode, *opts, words=(), timeout=60, env=None):
         peak = int(f.read()) << 10
     ok(peak < MEMORY, f"{mode}: brig had {peak >> 20} MiB: {r!r}")
     ok(b"\x1b" not in r.err and b"\x07" not in r.err and b"\x9b" not in r.err, f"{mode}: control bytes for a person: {r!r}")
-    nothing_left(m, 5)
+    nothing_left(m)
     return r
 
 
@@ -86,7 +86,7 @@ def from_the_place(a):
                if x.split(" worked")[0] not in by_place(m, a.name)]
         ran.add((m.name, a.name))
         ok(not bad, "\n".join([*bad, repr(report)]))
-        nothing_left(m, 5)
+        nothing_left(m)
     return run
 
 
@@ -209,7 +209,7 @@ def cgroups_made_below_the_leaf_are_removed(m):
     os.makedirs(os.path.join(tops[0], "exec-2", "more"))
     p.send_signal(signal.SIGINT)
     p.wait()
-    nothing_left(m, 5)
+    nothing_left(m)
     ok(not os.path.exists(tops[0]), f"{tops[0]} is still there")
 
 

@@ -431,7 +431,7 @@ def root_of_the_namespace_gains_nothing(m):
     def inside():
         """The command, as it is seen from here."""
         return [x for x in reap.below(p.pid) if reap.cmdline(x).startswith(b"/usr/bin/python3\0-u")]
-    pid = until(inside, 10, "the command's process")[0]
+    pid = until(inside, 20, "the command's process")[0]
 
     def as_root(cmd):
         return subprocess.run(["nsenter", "-t", str(pid), "-n", "sh", "-c", cmd],
@@ -443,7 +443,7 @@ def root_of_the_namespace_gains_nothing(m):
             "    s = socket.socket(f, 3, p); s.settimeout(0.3); s.connect((a, 0)); s.send(echo)\n"
             "    try: print(a, s.recv(99).hex())\n    except OSError as e: print('none')\nE")
     eq(as_root(ping).stdout.split(), [b"none"] * 2, "echo")
-    until(lambda: [x["transport"] for x in so_far(log) if x["event"] == "packet"] == ["icmp"] * 2, 10, lambda: f"reports: {so_far(log)}")
+    until(lambda: [x["transport"] for x in so_far(log) if x["event"] == "packet"] == ["icmp"] * 2, 20, lambda: f"reports: {so_far(log)}")
     for what in ("nft flush ruleset", "nft flush ruleset; ip route flush table main; ip -6 route flush table main",
                  "ip link add veth0 type veth peer name veth1; ip addr add 93.184.216.1/24 dev veth0; ip link set veth0 up; "
                  "ip link set veth1 up; ip route add default dev veth0",

@@ -140,7 +140,7 @@ def the_gate_is_locked_in(m):
         with open(f"/proc/{int(pids[0])}/status", encoding="ascii") as f:
             s = dict(x.rstrip("\n").split(":\t", 1) for x in f if ":\t" in x)
         return s if s["Seccomp"] == "2" else None
-    s = until(status, 10, "the gate's filter")
+    s = until(status, 20, "the gate's filter")
     eq((s["CapPrm"].strip("0"), s["CapEff"].strip("0"), s["NoNewPrivs"]), ("", "", "1"), "no privilege")
     ok(s["Uid"].split()[0] != "0", s["Uid"])
     p.terminate()

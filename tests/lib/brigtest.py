@@ -251,7 +251,7 @@ def modes():
     return have
 
 
-def nothing_left(m, seconds=1.0):
+def nothing_left(m, seconds=20):
     """No process, no mount, no record, no cgroup of this mode's sandboxes is left."""
     for what, left in (("processes", lambda: [reap.describe(p) for p in reap.descendants()]),
                        ("mounts", lambda: reap.mounts(m.base)), ("records", lambda: reap.records(m.state)),

@@ -63,7 +63,7 @@ class Multi:
     def __exit__(self, *exc):
         self.p.stdin.close()
         try:
-            self.p.wait(timeout=10)
+            self.p.wait(timeout=20)
         finally:
             self.p.stdout.close()
             if self.p.poll() is None:
@@ -102,7 +102,7 @@ class Multi:
             ok(left > 0, lambda: f"no event {what} in {seconds} s; have {self.events[-12:]} out={ {k: v[1][-200:] for k, v in self.out.items()} }")
             self.pump(left)
 
-    def output(self, sid, wanted, seconds=5, chan=1):
+    def output(self, sid, wanted, seconds=20, chan=1):
         """Wait until the output of a stream has these bytes."""
         end = time.monotonic() + seconds
         while wanted not in self.out.get(sid, {}).get(chan, b""):
@@ -114,7 +114,7 @@ class Multi:
         sid = self.next
         self.next += 1
         self.send("open", id=sid, kind=kind, **args)
-        e = self.wait(lambda e: e["ev"] == "open" and e["id"] == sid, 10, "open")
+        e = self.wait(lambda e: e["ev"] == "open" and e["id"] == sid, 20, "open")
         ok(e["rc"] == 0, f"open {kind} {args}: {e}")
         return sid
 
@@ -124,16 +124,16 @@ class Multi:
     def sh(self, script, **args):
         return self.exec("/bin/sh", "-c", script, **args)
 
-    def result(self, sid, seconds=10):
+    def result(self, sid, seconds=20):
         return self.wait(lambda e: e["ev"] == "result" and e["id"] == sid, seconds, f"result of {sid}")
 
-    def run(self, script, seconds=10, **args):
+    def run(self, script, seconds=20, **args):
         """A command to its end: (result, stdout)."""
         sid = self.sh(script, **args)
         r = self.result(sid, seconds)
         return r, self.out.get(sid, {1: b""})[1]
 
-    def ask(self, kind, seconds=10, **args):
+    def ask(self, kind, seconds=20, **args):
         """A file or session request to its end: (result, records or bytes)."""
         sid = self.open(kind, **args)
         r = self.result(sid, seconds)

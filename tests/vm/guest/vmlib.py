@@ -18,7 +18,7 @@ CG = "/sys/fs/cgroup"
 BRIG = "/brig/build/brig"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 SLACK_MS = 1000  # emulated; the 100 ms bound is tested on hardware
-END_S = 10       # bound of everything that must happen by itself
+END_S = 30       # bound of everything that must happen by itself
 CASES = []
 
 
