@@ -13,6 +13,7 @@ MODS_brig-gate := base sys net gate relay
 LIBS_brig-gate := -lcares
 MODS_brig-inspect := base sys wire parse net gate inspect
 LIBS_brig-inspect := -lssl -lcrypto
+LIBS_brigd := -lmicrohttpd -lsqlite3
 LIBS_brig := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef \

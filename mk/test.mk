@@ -8,24 +8,26 @@
 PROVE := env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS PERL5LIB=tools prove --harness TapTotals --timer \
 	--failures --comments --exec ''
 
+# Debian's archives of brigd's libraries are not made for static programs.
+$(O)/unit/daemon/% $(O)/unit/api/%: LNK := $(patsubst -static-pie,-pie,$(LNK))
 $(O)/unit/%: $(O)/tests/unit/%.o $(O)/lib.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) -o $@
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) -o $@
 $(OUT)/tests/%: $(O)/tests/tools/%.o $(O)/lib.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) -o $@
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) -o $@
 # One fuzz target is one file: linked with libFuzzer (V=fuzz), and with a driver that only replays
 # the committed corpus (every other variant).
 $(O)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $(O)/lib.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) -o $@
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) -o $@
 $(O)/replay/%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o $(O)/lib.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) -o $@
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) -o $@
 
 # Without a test file a stage has proved nothing, so that is an error.
 run = @$(if $(strip $(1)),$(PROVE) $(2) $(1),echo 'no test found for $@' >&2; exit 1)
