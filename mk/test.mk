@@ -43,7 +43,7 @@ replay: $(FUZZERS:%=$(O)/replay/%)
 agent-test: programs
 	$(call run,$(call suite,agent))
 behaviour: programs
-	$(call run,$(call suite,behaviour) $(if $(T),,$(sort $(wildcard tests/gate/*.t))))
+	$(call run,$(call suite,behaviour) $(if $(T),,$(sort $(wildcard tests/gate/*.t tests/keep/*.t))))
 kill-test: programs
 	$(call run,$(call suite,lifecycle))
 vm-test: programs attacks

@@ -1,0 +1,31 @@
+#pragma once
+/* What the keeper's parts share. One struct keep per process, one thread. */
+#include "keep/keep.h"
+#include "keep/talk.h"
+#include "keep/timer.h"
+#include "session/session.h"
+#include "sys/loop.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct keep {
+	const struct keep_args *a;
+	struct loop loop;
+	struct source listen, agent, runner, signals;
+	struct session *session;
+	struct talk *talks; /* all, newest first */
+	uint32_t talks_n;
+	bool work; /* a talk is dirty */
+	struct timers timers;
+	json_t *env; /* object of strings: variables of every exec, from the claim */
+	bool claimed, paused, dead;
+};
+
+/* The agent is gone: results that come now say nothing, and every talk is cut soon. */
+static inline bool keep_lost(const struct keep *k) { return session_events(k->session) == 0; }
+
+#define ROUTE(method, path, shape, user, fn) void fn(struct talk *t, json_t *req);
+#include "keep/routes.def"
+#undef ROUTE

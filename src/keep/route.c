@@ -1,0 +1,175 @@
+#include "keep/route.h"
+
+#include "base/num.h"
+#include "keep/connect.h"
+#include "keep/priv.h"
+#include "parse/uri.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Heads and bodies come from clients, through brigd: of any content. A body that is JSON is
+ * gathered whole, BODY_MAX bytes at most, and read strictly; its values are the handlers' to check.
+ */
+
+static const struct route routes[] = {
+#define ROUTE(method, path, shape, user, fn) {method, path, shape, user, fn},
+#include "keep/routes.def"
+#undef ROUTE
+};
+
+static bool path_is(const char *row, const char *path, size_t n)
+{
+	size_t m = strlen(row);
+
+	if (m > 0 && row[m - 1] == '*')
+		return n >= m - 1 && strncmp(row, path, m - 1) == 0;
+	return n == m && strncmp(row, path, n) == 0;
+}
+
+const char *route_rest(const struct talk *t) { return t->head.target + strlen(t->route->path) - 1; }
+
+/* ---- bodies ---- */
+
+struct gather {
+	struct buf body;
+};
+
+static void gather_free(struct talk *t)
+{
+	struct gather *g = t->gather;
+
+	if (g != NULL)
+		buf_done(&g->body);
+	free(g);
+	t->gather = NULL;
+}
+
+void route_done(struct talk *t) { gather_free(t); }
+
+static size_t on_data(struct talk *t, const void *p, size_t n)
+{
+	struct gather *g = t->gather;
+
+	if (buf_put(&g->body, p, n) == 0)
+		return n;
+	if (t->route->shape == SHAPE_JSON)
+		fail_status(t, 413, "the request has more than %d bytes", BODY_MAX);
+	else
+		fail(t, FAIL_RESOURCE_EXHAUSTED, "the request has more than %d bytes", BODY_MAX);
+	return n;
+}
+
+/* The bytes that are JSON: NULL after a failure, which was told. */
+static const char *content(struct talk *t, const struct buf *b, size_t *ret_n)
+{
+	struct envelope e;
+	int used;
+
+	*ret_n = b->len;
+	if (t->route->shape != SHAPE_STREAM)
+		return b->len > 0 ? (const char *)buf_head(b) : "";
+	used = envelope_next(buf_head(b), b->len, BODY_MAX, &e);
+	if (used <= 0 || (size_t)used != b->len || e.flags != 0) {
+		fail(t, FAIL_INVALID_ARGUMENT, "the request is not one envelope");
+		return NULL;
+	}
+	*ret_n = e.n;
+	return e.n > 0 ? (const char *)e.p : "";
+}
+
+static void on_end(struct talk *t)
+{
+	struct gather *g = t->gather;
+	json_t *req = NULL;
+	json_error_t why;
+	size_t n = 0;
+	const char *p = content(t, &g->body, &n);
+
+	if (p == NULL)
+		return;
+	req = n == 0 && t->route->shape != SHAPE_STREAM
+		  ? json_object()
+		  : json_loadb(p, n, JSON_REJECT_DUPLICATES, &why);
+	buf_done(&g->body);
+	t->ops = NULL;
+	if (!json_is_object(req))
+		fail(t, FAIL_INVALID_ARGUMENT, "the request is no JSON object");
+	else
+		t->route->serve(t, req);
+	json_decref(req);
+}
+
+static const struct talk_ops gather_ops = {.data = on_data, .end = on_end};
+
+static bool type_ok(struct talk *t, const char *wanted)
+{
+	const char *type = call_find(&t->head, "content-type");
+	const char *coding =
+	    call_find(&t->head, t->route->shape >= SHAPE_STREAM ? "connect-content-encoding"
+								: "content-encoding");
+	size_t n = strlen(wanted);
+
+	if (type == NULL || strncmp(type, wanted, n) != 0 ||
+	    (type[n] != '\0' && type[n] != ';' && type[n] != ' ')) {
+		talk_status(t, 415);
+		return false;
+	}
+	if (coding != NULL && strcmp(coding, "identity") != 0) {
+		fail(t, FAIL_UNIMPLEMENTED, "requests are read without compression only");
+		return false;
+	}
+	return true;
+}
+
+static void begin(struct talk *t)
+{
+	struct gather *g;
+
+	if (t->route->shape >= SHAPE_STREAM
+		? !type_ok(t, "application/connect+json")
+		: t->route->shape == SHAPE_UNARY && !type_ok(t, "application/json"))
+		return;
+	if (t->route->shape == SHAPE_PLAIN || t->route->shape == SHAPE_FLOW) {
+		t->route->serve(t, NULL);
+		return;
+	}
+	g = calloc(1, sizeof(*g));
+	if (g == NULL) {
+		talk_cut(t);
+		return;
+	}
+	buf_init(&g->body, BODY_MAX + ENVELOPE_HEADER);
+	t->gather = g;
+	t->ops = &gather_ops;
+}
+
+/* ---- heads ---- */
+
+static bool is_client(const struct talk *t) { return strncmp(t->head.target, "/control/", 9) != 0; }
+
+void route_talk(struct talk *t)
+{
+	size_t n = uri_path_len(t->head.target);
+	bool known = false;
+
+	if (t->k->paused && is_client(t)) {
+		fail_status(t, 502, "The sandbox is paused");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+		if (!path_is(routes[i].path, t->head.target, n))
+			continue;
+		known = true;
+		if (strcmp(routes[i].method, "*") != 0 &&
+		    strcmp(routes[i].method, t->head.method) != 0)
+			continue;
+		t->route = &routes[i];
+		begin(t);
+		return;
+	}
+	fail_status(t, known ? 405 : 404,
+		    known ? "not with this method" : "nothing is served here");
+}
