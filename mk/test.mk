@@ -70,7 +70,12 @@ test:
 bench: all
 	./setup bench
 	$(OUT)/brig bench --markdown $(BENCH) > build/benchmarks.md
+	@echo >> build/benchmarks.md; sed -n '/^# Network/,$$p' docs/benchmarks.md >> build/benchmarks.md # bench-egress' part stays
 	@mkdir -p docs && mv build/benchmarks.md docs/benchmarks.md
+# The gate beside slirp4netns, pasta and socat, in namespaces (root). BENCH='--quick' is a short run.
+bench-egress: programs
+	./setup bench
+	tests/bench/egress.py --into docs/benchmarks.md $(BENCH)
 demo: all
 	@examples/tour.sh
 # Only files named by hand: the tree as a whole is not machine-formatted.
@@ -79,4 +84,4 @@ format:
 cov:
 	@+$(MAKE) --no-print-directory V=cov unit
 	tools/coverage.sh
-.PHONY: programs built unit replay agent-test behaviour kill-test vm-test image-test lint fuzz test bench demo format cov
+.PHONY: programs built unit replay agent-test behaviour kill-test vm-test image-test lint fuzz test bench bench-egress demo format cov
