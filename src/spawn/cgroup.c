@@ -449,6 +449,20 @@ void cgset_usage(const struct cgset *c, struct cg_usage *ret)
 		ret->memory_peak = v;
 }
 
+void cgset_now(const struct cgset *c, struct runner_now *ret)
+{
+	int mem = c->v2_limits ? c->v2_fd : c->v1_fd[CG_V1_MEMORY];
+	int pids = c->v2_limits ? c->v2_fd : c->v1_fd[CG_V1_PIDS];
+
+	*ret = (struct runner_now){.cpu_us = keyed(c->v2_fd, "cpu.stat", "usage_usec")};
+	if (mem >= 0)
+		(void)file_get_u64(mem, c->v2_limits ? "memory.current" : "memory.usage_in_bytes",
+				   &ret->memory);
+	if (pids >= 0)
+		(void)file_get_u64(pids, "pids.current", &ret->pids);
+	ret->cache = keyed(mem, "memory.stat", c->v2_limits ? "file" : "cache");
+}
+
 /* ---- what the host offers ---- */
 
 static uint32_t v2_missing_at(const char *base)

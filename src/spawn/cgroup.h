@@ -16,6 +16,8 @@
 #include "base/err.h"
 #include "core/spec.h"
 
+#include "spawn/runner.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -55,6 +57,8 @@ int must_check cgset_leaf(struct cgset *c, uint32_t exec_id, uid_t owner, int *r
 int must_check cgset_leaf_kill(struct cgset *c, uint32_t exec_id);
 /* Kill everything in the sandbox by cgroup.kill. 0 or -errno; false progress is the caller's to see. */
 int cgset_kill(struct cgset *c);
+/* Remove leaf exec-N when nothing runs in it. -EBUSY, -EOPNOTSUPP. */
+int must_check cgset_leaf_drop(struct cgset *c, uint32_t exec_id);
 int cgset_freeze(struct cgset *c, bool on);
 
 struct cg_usage {
@@ -64,6 +68,7 @@ struct cg_usage {
 	uint64_t cpu_us;      /* 0 = unknown */
 };
 void cgset_usage(const struct cgset *c, struct cg_usage *ret);
+void cgset_now(const struct cgset *c, struct runner_now *ret);
 uint32_t cgset_oom_kills(const struct cgset *c);
 
 /* A limit as the kernel has it now; UINT64_MAX = none, `known` false = no file of ours says. */

@@ -56,6 +56,16 @@ int cgset_leaf_kill(struct cgset *c, uint32_t exec_id)
 	return r < 0 ? r : rmdir_wait(c->v2_fd, name, now_ms() + 1000);
 }
 
+int cgset_leaf_drop(struct cgset *c, uint32_t exec_id)
+{
+	char name[32];
+
+	if (c->v2_fd < 0)
+		return -EOPNOTSUPP;
+	(void)snprintf(name, sizeof(name), "exec-%u", exec_id);
+	return unlinkat(c->v2_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 /* The first folder in dir_fd: 1 and its name, 0 = there is none, -errno. */
 static int first_folder(int dir_fd, char name[NAME_MAX + 1])
 {

@@ -23,6 +23,7 @@ struct ctl_report {
 	uint32_t val;    /* REPLY: a number */
 	uint32_t zero;
 	struct runner_end end; /* END */
+	struct runner_now now; /* REPLY to NOW */
 };
 
 /* The forked runner's life: holds *s until its end. Its return value is its exit status. */

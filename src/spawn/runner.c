@@ -434,6 +434,23 @@ int runner_leaf_kill(struct runner *r, uint32_t exec_id, struct err *e)
 	return request(r, CTL_LEAF_KILL, exec_id, &a, NULL, e);
 }
 
+int runner_leaf_drop(struct runner *r, uint32_t exec_id, struct err *e)
+{
+	struct ctl_report a;
+
+	return request(r, CTL_LEAF_DROP, exec_id, &a, NULL, e);
+}
+
+int runner_now(struct runner *r, struct runner_now *ret, struct err *e)
+{
+	struct ctl_report a;
+	int rc = request(r, CTL_NOW, 0, &a, NULL, e);
+
+	if (rc == 0)
+		*ret = a.now;
+	return rc;
+}
+
 int runner_oom_count(struct runner *r, uint32_t *ret, struct err *e)
 {
 	struct ctl_report a;

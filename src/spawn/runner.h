@@ -33,6 +33,13 @@ struct runner_end {
 	uint64_t wall_us;     /* from the runner's start to the end */
 };
 
+/* What it takes at a moment; 0 where the host does not count. */
+struct runner_now {
+	uint64_t cpu_us; /* since its start */
+	uint64_t memory, cache; /* bytes; cache is part of memory */
+	uint64_t pids;
+};
+
 /*
  * Everything a start needs that may take its time: checks, brig-init, and the gate, whose secrets may be
  * somebody's command. It leaves nothing behind, whatever the caller dies of. spec is borrowed until
@@ -100,6 +107,10 @@ int must_check runner_leaf(struct runner *r, uint32_t exec_id, int *ret_fd, stru
 /* Blocking: kill every process of one exec (its leaf) and remove the leaf. Exec 1 is the first.
  * -EOPNOTSUPP as above: send RESET on its stream, the agent does it. */
 int must_check runner_leaf_kill(struct runner *r, uint32_t exec_id, struct err *e);
+/* Blocking: remove the leaf of an exec that has ended, if nothing of it runs any more. -EBUSY: something does. */
+int must_check runner_leaf_drop(struct runner *r, uint32_t exec_id, struct err *e);
+/* Blocking. */
+int must_check runner_now(struct runner *r, struct runner_now *ret, struct err *e);
 /* Blocking: processes killed by the memory limit so far. */
 int must_check runner_oom_count(struct runner *r, uint32_t *ret, struct err *e);
 /* Blocking: stop or continue every process of the sandbox. -EOPNOTSUPP without cgroup v2. */

@@ -77,6 +77,12 @@ static bool serve(struct run *r)
 	case CTL_OOM_COUNT:
 		a.val = cgset_oom_kills(&r->s->cg);
 		break;
+	case CTL_LEAF_DROP:
+		a.ret = cgset_leaf_drop(&r->s->cg, q.arg);
+		break;
+	case CTL_NOW:
+		cgset_now(&r->s->cg, &a.now);
+		break;
 	case CTL_FREEZE:
 		a.ret = cgset_freeze(&r->s->cg, q.arg != 0);
 		break;
