@@ -4,7 +4,7 @@ decision takes; and HTTP that the gate reads.
 
 Contenders take turns in shuffled rounds, in namespaces of the script's own (networld.py). Needs root.
 
-  tests/bench/egress.py [--quick | --smoke] [--rounds N] [--only NAME,...] [--nice N] [--json] [--into FILE]
+  tests/bench/egress.py [--quick | --smoke] [--rounds N] [--only NAME,...] [--weight N] [--json] [--into FILE]
 
 --smoke: everything once and short, to see that it runs; its numbers mean nothing. --into: replace what FILE has below the
 heading of this benchmark. Exit status 1 when something could not be measured that is installed."""
@@ -167,7 +167,8 @@ def report(res, cs, tls, absent, where):
            "without `--allow`, in pairs; of slirp4netns and socat until they say that they are ready; of pasta that of `true` beside unshare's.", "",
            f"- {where['machine']}", f"- {where['peers']}",
            f"- {size['rounds']} rounds, {size['set_ups']} pairs of starts; load average {where['load_before']:.1f} when it began, {where['load_after']:.1f} at its end"
-           + (f"; everything at priority {where['nice']}, because others used the machine" if where["nice"] else ""), ""]
+           + (f"; others used the machine: the benchmark ran in a cgroup with {where['weight']} times a task's share, brig without cgroups of its own"
+              if where["weight"] else ""), ""]
     out += [f"- not measured: {a}, it is not installed (package {p})" for a, p in absent.items()]
     out += table(res, [*short(MEASURES), *BESIDE], [c.name for c in cs]) + [""] + table(res, ALONE, ["brig"]) + [""]
     if tls:
@@ -194,12 +195,12 @@ def version(package):
     return f"{package} {r.stdout.decode() or 'of unknown version'}"
 
 
-def conditions(size, cs):
+def conditions(size, cs, weight):
     with open("/proc/cpuinfo", encoding="ascii") as f:
         cpu = next((x.split(":")[1].strip() for x in f if x.startswith("model name")), platform.machine())
     return {"machine": f"{cpu}, {os.cpu_count()} processors; Linux {platform.release()}; `loopback` and `veth` show what it can do", "sizes": size,
             "peers": ", ".join(version(networld.PEERS[x]) for x in [*(c.name.split()[0] for c in cs), "openssl"] if x in networld.PEERS),
-            "nice": os.nice(0), "load_before": os.getloadavg()[0]}
+            "weight": weight, "load_before": os.getloadavg()[0]}
 
 
 def as_json(res, absent, where):
@@ -214,7 +215,7 @@ def run(a, size, d):
     cs, absent = networld.contenders(d, a.only.split(",") if a.only else None)
     for name, package in absent.items():
         print(f"egress.py: NOT MEASURED: {name} is not installed (package {package})", file=sys.stderr, flush=True)
-    where, res, tls = conditions(size, cs), Results(), []
+    where, res, tls = conditions(size, cs, a.weight), Results(), []
     measure(res, cs, MEASURES, size)
     beside(res, cs, size)
     if "openssl" not in absent and (not a.only or "https" in a.only):
@@ -236,13 +237,12 @@ def main():
     p.add_argument("--only", default="", help="loopback,veth,brig,slirp4netns,pasta,socat,https")
     p.add_argument("--json", action="store_true")
     p.add_argument("--into")
-    p.add_argument("--nice", type=int, default=0, help="a priority for all that is measured, on a machine that others use")
+    p.add_argument("--weight", type=int, default=0, help="on a machine that others use: so many times a task's share of the processors")
     a = p.parse_args()
-    networld.enter()
-    os.nice(a.nice)
     size = dict(SIZES["smoke" if a.smoke else "quick" if a.quick else "full"])
     size["rounds"] = a.rounds or size["rounds"]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    networld.enter(a.weight)
     d = tempfile.mkdtemp(prefix="egress-bench-")
     try:
         return run(a, size, d)
