@@ -139,7 +139,7 @@ struct digest {
 	char path[4200]; /* of the folder being read, with a closing slash; "" for the root */
 	struct err *e;
 };
-enum { DIGEST_BUF = 256 * 1024 };
+enum { DIGEST_BUF = 64 * 1024 };
 
 static int failed(struct digest *d, int r, const char *name)
 {

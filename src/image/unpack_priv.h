@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-enum { UNPACK_IN_SIZE = 1024 * 1024 };
+enum { UNPACK_IN_SIZE = 64 * 1024 };
 
 struct folder {
 	char *path;
