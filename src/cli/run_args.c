@@ -12,9 +12,8 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "cli/run_egress.h"
-#include "cli/run_image.h"
-#include "cli/run_trust.h"
 #include "image/image.h"
+#include "spawn/trust_env.h"
 #include "tier/tier.h"
 
 #include <errno.h>
@@ -132,33 +131,6 @@ int run_args_parse(char *const *argv, struct run_args *ret, struct err *e)
 		return err_set(e, ERR_INVALID, EINVAL,
 			       "--tty and --json exclude each other: a terminal's output is not captured");
 	return 0;
-}
-
-int read_profile(const char *path, struct spec *s, struct profile *ret, struct err *e)
-{
-	_cleanup_free_ char *text = malloc(PROFILE_MAX + 1);
-	_cleanup_close_ int fd = -1;
-	char q[QUOTE_MAX];
-	size_t n = 0;
-	ssize_t got = 1;
-
-	if (text == NULL)
-		return err_no_memory(e);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return err_set(e, ERR_NOT_FOUND, errno, "profile %s: %s", quote(path, q),
-			       strerror(errno));
-	while (got > 0 && n < PROFILE_MAX + 1) {
-		got = read(fd, text + n, PROFILE_MAX + 1 - n);
-		if (got < 0 && errno != EINTR)
-			return err_set(e, ERR_INVALID, errno, "profile %s: %s", quote(path, q),
-				       strerror(errno));
-		if (got > 0)
-			n += (size_t)got;
-		else if (got < 0)
-			got = 1;
-	}
-	return profile_load(path, text, n, s, ret, e);
 }
 
 static int set_text(char **dst, const char *src, struct err *e)
@@ -327,7 +299,7 @@ int run_args_load(struct run_args *a, struct err *e)
 	if (env_put(&s->env, "LANG=C.UTF-8") < 0)
 		return err_no_memory(e);
 	if (a->one[RUN_PROFILE] != NULL)
-		r = read_profile(a->one[RUN_PROFILE], s, &a->profile, e);
+		r = profile_read(a->one[RUN_PROFILE], s, &a->profile, e);
 	if (r == 0)
 		r = set_text(&s->tier, a->one[RUN_TIER], e);
 	if (r == 0 && s->tier == NULL)
@@ -347,11 +319,11 @@ int run_args_load(struct run_args *a, struct err *e)
 	if (r == 0)
 		r = set_env(a, e);
 	if (r == 0)
-		r = run_image_use(s, e);
+		r = image_use(s, e);
 	if (r == 0)
 		r = run_egress_use(a, e);
 	if (r == 0)
-		r = run_trust_env(s, e);
+		r = trust_env(s, e);
 	if (r < 0)
 		return r;
 	r = check_tier(s, e);

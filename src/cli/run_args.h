@@ -36,9 +36,6 @@ int must_check run_args_parse(char *const *argv, struct run_args *ret, struct er
 int must_check run_args_load(struct run_args *a, struct err *e);
 void run_args_done(struct run_args *a); /* accepts a zeroed or half-filled struct */
 
-/* Read a profile file (a regular file or a pipe) and load it over *s. */
-int must_check read_profile(const char *path, struct spec *s, struct profile *ret, struct err *e);
-
 /* SRC:DST split at the last colon. Both owned by the caller. dst is NULL when there is none. */
 struct path_pair {
 	char *left, *right;

@@ -18,7 +18,7 @@
 #define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
 
-enum { PATH_LEN_MAX = 4095, WORD_LEN_MAX = 255, TIMEOUT_DAYS_MAX = 366 };
+enum { PATH_LEN_MAX = 4095, WORD_LEN_MAX = 255 };
 
 struct load {
 	const char *file;
@@ -161,7 +161,7 @@ static int read_timeout(struct load *l, const struct key *k, const struct yaml_n
 	uint64_t v = 0;
 
 	if (n->kind != YAML_WORD || units_duration(n->text, &v, NULL) < 0 || v < 1000 ||
-	    v > TIMEOUT_DAYS_MAX * 86400000ull)
+	    v > SPEC_TIMEOUT_MAX_MS)
 		return refuse(l, k, n);
 	*(uint64_t *)field = v;
 	return 0;

@@ -14,9 +14,12 @@
 
 #include <cyaml/cyaml.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What the schema loads. All scalars come as text: "64M" and 0.5 have their own readers. */
 struct raw {
@@ -230,6 +233,33 @@ int profile_load(const char *file, const char *text, size_t len, struct spec *s,
 	p.set = scan.set;
 	*ret = p;
 	return 0;
+}
+
+int profile_read(const char *path, struct spec *s, struct profile *ret, struct err *e)
+{
+	_cleanup_free_ char *text = malloc(PROFILE_MAX + 1);
+	_cleanup_close_ int fd = -1;
+	char q[QUOTE_MAX];
+	size_t n = 0;
+	ssize_t got = 1;
+
+	if (text == NULL)
+		return err_no_memory(e);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return err_set(e, ERR_NOT_FOUND, errno, "profile %s: %s", quote(path, q),
+			       strerror(errno));
+	while (got > 0 && n < PROFILE_MAX + 1) {
+		got = read(fd, text + n, PROFILE_MAX + 1 - n);
+		if (got < 0 && errno != EINTR)
+			return err_set(e, ERR_INVALID, errno, "profile %s: %s", quote(path, q),
+				       strerror(errno));
+		if (got > 0)
+			n += (size_t)got;
+		else if (got < 0)
+			got = 1;
+	}
+	return profile_load(path, text, n, s, ret, e);
 }
 
 void profile_done(struct profile *p)

@@ -37,6 +37,8 @@ static inline bool profile_has(const struct profile *p, enum profile_key k)
  */
 int must_check profile_load(const char *file, const char *text, size_t len, struct spec *s,
 			    struct profile *ret, struct err *e);
+/* Read a profile file (a regular file or a pipe) and load it over *s. */
+int must_check profile_read(const char *path, struct spec *s, struct profile *ret, struct err *e);
 void profile_done(struct profile *p);
 
 /* Add NAME=VALUE to a list, replacing an entry of the same name. 0, -ENOMEM. */

@@ -24,7 +24,6 @@ enum {
 	PIDS_MAX = 4194304, /* PID_MAX_LIMIT of the kernel */
 	INODES_MIN = 64,
 	INODES_MAX = 100000000,
-	TIMEOUT_DAYS_MAX = 366,
 	WORDS_MAX = 4095, /* longest path */
 	ENV_ONE_MAX = 131071, /* MAX_ARG_STRLEN - 1 */
 	ENV_COUNT_MAX = 4096,
@@ -206,9 +205,9 @@ int spec_check(const struct spec *s, struct err *e)
 		return err_set(e, ERR_INVALID, ERANGE,
 			       "pids: %u is not 0 (no limit) or between %d and %d", s->pids,
 			       PIDS_MIN, PIDS_MAX);
-	if (s->timeout_ms > TIMEOUT_DAYS_MAX * 86400000ULL)
+	if (s->timeout_ms > SPEC_TIMEOUT_MAX_MS)
 		return err_set(e, ERR_INVALID, ERANGE, "timeout: longer than %d days",
-			       TIMEOUT_DAYS_MAX);
+			       (int)(SPEC_TIMEOUT_MAX_MS / 86400000));
 	return 0;
 }
 

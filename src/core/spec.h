@@ -50,6 +50,8 @@ struct spec {
 	char *egress;    /* rules of what may leave, a line each (gate/judge.h); NULL = nothing, and no gate */
 };
 
+#define SPEC_TIMEOUT_MAX_MS (366 * 86400000ull) /* longest life span */
+
 enum {
 	SPEC_MEMORY_DEFAULT_MIB = 1024,
 	SPEC_DISK_DEFAULT_MIB = 512,

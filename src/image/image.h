@@ -76,6 +76,12 @@ struct image_found {
 int must_check image_resolve(const char *ref, struct image_found *ret, struct err *e);
 void image_found_done(struct image_found *f);
 
+/*
+ * When s->image is the name or digest of a stored image: find it, hold it, and fill in what the caller left open
+ * (user, working folder, environment). Does nothing for 'host' and for folders.
+ */
+int must_check image_use(struct spec *s, struct err *e);
+
 /* True when text is the name of a stored image rather than 'host' or a path ("/...", "./...", "../..."). */
 bool image_is_ref(const char *text);
 /* Check "name[:tag]" and split it; the tag of a name without is "latest". name: lower-case words of a-z 0-9,

@@ -13,6 +13,7 @@ enum ctl_op {
 struct ctl_request {
 	uint32_t op;  /* enum ctl_op */
 	uint32_t arg; /* exec number; 0 or 1 for FREEZE */
+	uint64_t ms;  /* DEADLINE: from now, 0 = none */
 };
 
 enum ctl_kind { CTL_REPLY = 1, CTL_UP = 2, CTL_END = 3 };

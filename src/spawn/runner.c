@@ -397,13 +397,12 @@ enum runner_state runner_handle(struct runner *r)
 	return r->state;
 }
 
-static int request(struct runner *r, enum ctl_op op, uint32_t arg, struct ctl_report *ret,
-		   int *ret_fd, struct err *e)
+static int request(struct runner *r, const struct ctl_request *q, struct ctl_report *ret, int *ret_fd,
+		   struct err *e)
 {
-	struct ctl_request q = {.op = op, .arg = arg};
 	int got = 0;
 
-	if (r->state == RUNNER_ENDED || send(r->ctl_fd, &q, sizeof(q), MSG_NOSIGNAL) < 0)
+	if (r->state == RUNNER_ENDED || send(r->ctl_fd, q, sizeof(*q), MSG_NOSIGNAL) < 0)
 		return err_set(e, ERR_LOST, EPIPE, "the sandbox has ended");
 	while (got == 0 && r->state != RUNNER_ENDED)
 		got = take(r, 0, ret, ret_fd);
@@ -418,7 +417,7 @@ static int request(struct runner *r, enum ctl_op op, uint32_t arg, struct ctl_re
 int runner_leaf(struct runner *r, uint32_t exec_id, int *ret_fd, struct err *e)
 {
 	struct ctl_report a;
-	int fd = -1, rc = request(r, CTL_LEAF, exec_id, &a, &fd, e);
+	int fd = -1, rc = request(r, &(struct ctl_request){.op = CTL_LEAF, .arg = exec_id}, &a, &fd, e);
 
 	if (rc == 0 && fd < 0)
 		return err_set(e, ERR_INTERNAL, EPROTO, "runner: no descriptor came");
@@ -431,20 +430,20 @@ int runner_leaf_kill(struct runner *r, uint32_t exec_id, struct err *e)
 {
 	struct ctl_report a;
 
-	return request(r, CTL_LEAF_KILL, exec_id, &a, NULL, e);
+	return request(r, &(struct ctl_request){.op = CTL_LEAF_KILL, .arg = exec_id}, &a, NULL, e);
 }
 
 int runner_leaf_drop(struct runner *r, uint32_t exec_id, struct err *e)
 {
 	struct ctl_report a;
 
-	return request(r, CTL_LEAF_DROP, exec_id, &a, NULL, e);
+	return request(r, &(struct ctl_request){.op = CTL_LEAF_DROP, .arg = exec_id}, &a, NULL, e);
 }
 
 int runner_now(struct runner *r, struct runner_now *ret, struct err *e)
 {
 	struct ctl_report a;
-	int rc = request(r, CTL_NOW, 0, &a, NULL, e);
+	int rc = request(r, &(struct ctl_request){.op = CTL_NOW}, &a, NULL, e);
 
 	if (rc == 0)
 		*ret = a.now;
@@ -454,7 +453,7 @@ int runner_now(struct runner *r, struct runner_now *ret, struct err *e)
 int runner_oom_count(struct runner *r, uint32_t *ret, struct err *e)
 {
 	struct ctl_report a;
-	int rc = request(r, CTL_OOM_COUNT, 0, &a, NULL, e);
+	int rc = request(r, &(struct ctl_request){.op = CTL_OOM_COUNT}, &a, NULL, e);
 
 	if (rc == 0)
 		*ret = a.val;
@@ -465,7 +464,14 @@ int runner_freeze(struct runner *r, bool on, struct err *e)
 {
 	struct ctl_report a;
 
-	return request(r, CTL_FREEZE, on ? 1 : 0, &a, NULL, e);
+	return request(r, &(struct ctl_request){.op = CTL_FREEZE, .arg = on ? 1 : 0}, &a, NULL, e);
+}
+
+int runner_deadline(struct runner *r, uint64_t ms, struct err *e)
+{
+	struct ctl_report a;
+
+	return request(r, &(struct ctl_request){.op = CTL_DEADLINE, .ms = ms}, &a, NULL, e);
 }
 
 void runner_kill(struct runner *r)

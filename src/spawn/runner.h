@@ -115,6 +115,9 @@ int must_check runner_now(struct runner *r, struct runner_now *ret, struct err *
 int must_check runner_oom_count(struct runner *r, uint32_t *ret, struct err *e);
 /* Blocking: stop or continue every process of the sandbox. -EOPNOTSUPP without cgroup v2. */
 int must_check runner_freeze(struct runner *r, bool on, struct err *e);
+/* Blocking: its life span ends ms from now (at most SPEC_TIMEOUT_MAX_MS), whatever was said before; 0 = it has no end.
+ * Needs runner_hold. */
+int must_check runner_deadline(struct runner *r, uint64_t ms, struct err *e);
 /* Order the end of the sandbox; does not wait. Idempotent. */
 void runner_kill(struct runner *r);
 /*

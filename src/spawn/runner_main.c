@@ -3,6 +3,7 @@
 #include "spawn/ctl_priv.h"
 #include "sys/call.h"
 #include "sys/clone.h"
+#include "sys/fds.h"
 #include "sys/raw.h"
 
 #include <errno.h>
@@ -83,6 +84,9 @@ static bool serve(struct run *r)
 	case CTL_NOW:
 		cgset_now(&r->s->cg, &a.now);
 		break;
+	case CTL_DEADLINE:
+		a.ret = sandbox_deadline(r->s, q.ms);
+		break;
 	case CTL_FREEZE:
 		a.ret = cgset_freeze(&r->s->cg, q.arg != 0);
 		break;
@@ -122,28 +126,6 @@ static void watch(struct run *r)
 	}
 }
 
-/* Close everything but the given descriptors, which are sorted first. Raw calls: see successor().
- */
-static void keep_only(int *fds, size_t n)
-{
-	int next = 0;
-
-	for (size_t i = 1; i < n; i++)
-		for (size_t k = i; k > 0 && fds[k - 1] > fds[k]; k--) {
-			int t = fds[k];
-
-			fds[k] = fds[k - 1];
-			fds[k - 1] = t;
-		}
-	for (size_t i = 0; i < n; i++) {
-		if (fds[i] > next)
-			(void)raw_call(SYS_close_range, next, fds[i] - 1, 0, 0, 0);
-		if (fds[i] >= next)
-			next = fds[i] + 1;
-	}
-	(void)raw_call(SYS_close_range, next, ~0u, 0, 0, 0);
-}
-
 /* Nothing of the caller's may be held open by a process that outlives it. */
 static void keep_ours(const struct run *r)
 {
@@ -152,7 +134,7 @@ static void keep_ours(const struct run *r)
 		      s->cg.v2_fd,    s->cg.leaf1_fd,	s->cg.v1_fd[0], s->cg.v1_fd[1],
 		      s->cg.v1_fd[2], s->box.root_pidfd, s->image_fd};
 
-	keep_only(keep, ARRAY_LEN(keep));
+	fds_keep_only(keep, ARRAY_LEN(keep));
 }
 
 /* What a command line or a daemon may have handlers for, or ignore. */

@@ -143,6 +143,14 @@ int sandbox_start(struct sandbox *s, const struct sandbox_need *need, struct err
 	return r;
 }
 
+int sandbox_deadline(struct sandbox *s, uint64_t ms)
+{
+	if (ms > SPEC_TIMEOUT_MAX_MS)
+		return -ERANGE;
+	s->deadline_us = ms == 0 ? 0 : sandbox_now_us() + ms * 1000;
+	return 0;
+}
+
 void sandbox_kill(struct sandbox *s)
 {
 	/* both: the group reaches what the namespace's first process could have hidden from us, and

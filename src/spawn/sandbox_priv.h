@@ -40,6 +40,8 @@ void sandbox_init(struct sandbox *s, const struct spec *spec, const struct tier_
 int must_check sandbox_start(struct sandbox *s, const struct sandbox_need *need, struct err *e);
 /* Refuse when something the caller insists on is missing. */
 int must_check sandbox_refuse_weaker(const struct sandbox *s, struct err *e);
+/* The life span ends so many ms from now, 0 = never. 0, -ERANGE over SPEC_TIMEOUT_MAX_MS. */
+int must_check sandbox_deadline(struct sandbox *s, uint64_t ms);
 /* SIGKILL to everything inside; does not wait. */
 void sandbox_kill(struct sandbox *s);
 /* Read what it cost into *end: oom_kills, pids_denied, memory_peak, wall_us, and cpu_us where a

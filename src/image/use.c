@@ -1,5 +1,3 @@
-#include "cli/run_image.h"
-
 #include "base/cleanup.h"
 #include "image/image.h"
 
@@ -50,7 +48,7 @@ static int take_settings(struct spec *s, const struct image_info *info, struct e
 	return r;
 }
 
-int run_image_use(struct spec *s, struct err *e)
+int image_use(struct spec *s, struct err *e)
 {
 	struct image_found f = {.lock_fd = -1};
 	struct image_info info;

@@ -7,4 +7,4 @@
  * (TIER_TRUST_PATH), and each placeholder of a secret under its own name, if it can be a variable's. What the caller
  * set stays. 0, or -errno with e.
  */
-int must_check run_trust_env(struct spec *s, struct err *e);
+int must_check trust_env(struct spec *s, struct err *e);

@@ -1,4 +1,4 @@
-#include "cli/run_trust.h"
+#include "spawn/trust_env.h"
 
 #include "base/num.h"
 #include "gate/judge.h"
@@ -36,7 +36,7 @@ static int put(struct spec *s, const char *name, const char *value)
 	return strv_add(&s->env, line);
 }
 
-int run_trust_env(struct spec *s, struct err *e)
+int trust_env(struct spec *s, struct err *e)
 {
 	const struct judge_inject *x;
 	struct judge *j = NULL;
