@@ -56,6 +56,7 @@ struct launch_run {
 	struct inspect *inspect; /* NULL = no rule is about HTTP */
 	struct door *door;     /* of the gate */
 	bool records_ended;
+	uint64_t records_at_ms; /* not looked for before */
 	int signal_fd;
 	bool masked;	      /* old_mask is to be restored */
 	sigset_t old_mask;
@@ -70,6 +71,7 @@ enum {
 	HOLD_MS = 10,	      /* a command that takes longer, or says something, gets its runner */
 	SECOND_INT_MS = 2000, /* a second Ctrl-C within this kills */
 	LAST_RECORDS_MS = 2000,
+	RECORDS_REST_MS = 10, /* records come with connections: reading each at once would hold those up */
 	FORCED_DRAIN_MS = 1000, /* a reader gets that long after a forced end */
 };
 
@@ -507,6 +509,14 @@ static int wait_time(const struct launch_run *r)
 	return now >= r->drain_until_ms ? 0 : (int)(r->drain_until_ms - now);
 }
 
+/* Milliseconds until records are looked for again, 0 = now. */
+static int records_rest(const struct launch_run *r)
+{
+	uint64_t now = r->records_at_ms != 0 ? now_ms() : 0;
+
+	return now >= r->records_at_ms ? 0 : (int)(r->records_at_ms - now);
+}
+
 /* Fork the runner when it is time, or now. */
 static void hold(struct launch_run *r, bool now)
 {
@@ -519,7 +529,7 @@ static void hold(struct launch_run *r, bool now)
 		fault(r, &e);
 }
 
-static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
+static void fill(const struct launch_run *r, int rest, struct pollfd pf[P_COUNT])
 {
 	bool ending = r->phase == PHASE_ENDING;
 	bool talk = !r->session_dead && !ending;
@@ -539,7 +549,7 @@ static void fill(const struct launch_run *r, struct pollfd pf[P_COUNT])
 	pf[P_INSPECT] = (struct pollfd){.fd = r->inspect != NULL && !ending ? r->inspect->ctl_fd : -1,
 					.events = POLLIN};
 	pf[P_DOOR] = (struct pollfd){.fd = r->door != NULL && !ending ? door_poll_fd(r->door) : -1, .events = POLLIN};
-	pf[P_RECORDS] = (struct pollfd){.fd = r->gate != NULL && !r->records_ended ? r->gate->rec_fd : -1,
+	pf[P_RECORDS] = (struct pollfd){.fd = r->gate != NULL && !r->records_ended && rest == 0 ? r->gate->rec_fd : -1,
 					.events = POLLIN};
 }
 
@@ -586,6 +596,7 @@ static void on_records(struct launch_run *r)
 	struct err e = ERR_INIT;
 
 	r->records_ended = !egress_log_read(r->l->egress, r->gate->rec_fd);
+	r->records_at_ms = now_ms() + RECORDS_REST_MS;
 	if (r->l->egress->file_error == 0 || r->phase == PHASE_ENDING)
 		return;
 	(void)err_set(&e, ERR_INTERNAL, r->l->egress->file_error, "--egress-log: %s",
@@ -614,11 +625,13 @@ static void loop(struct launch_run *r)
 	struct pollfd pf[P_COUNT];
 
 	while (!all_done(r)) {
-		int timeout = wait_time(r);
+		int timeout = wait_time(r), rest = records_rest(r);
 
 		if (timeout == 0)
 			return;
-		fill(r, pf);
+		if (rest > 0 && (timeout < 0 || timeout > rest))
+			timeout = rest;
+		fill(r, rest, pf);
 		if (poll(pf, P_COUNT, timeout) < 0)
 			continue; /* EINTR: a stop signal's handler-less return */
 		/* a reader of ours that blocks us must not hold up the clock */

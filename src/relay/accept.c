@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -104,14 +103,12 @@ static void start(struct box *b, int fd, const struct sockaddr_storage *from)
 	struct flow *f = calloc(1, sizeof(*f));
 	struct resolve_addr orig = {.v6 = false};
 	uint16_t port = 0;
-	int one = 1;
 
 	if (f == NULL || net_origin(fd, &orig.v6, orig.a, &port) < 0) {
 		free(f);
 		(void)close(fd);
 		return;
 	}
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	f->b = b;
 	f->state = F_FIRST;
 	f->client = (struct source){.ready = client_ready, .fd = fd};

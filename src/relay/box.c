@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,10 +146,12 @@ int box_open(struct loop *l, const char *id, const char *tier, const char *rules
 
 int box_sockets(struct box *b, const int fds[NET_SOCKS], struct err *e)
 {
-	int r = 0;
+	int r = 0, one = 1;
 
 	for (int i = 0; i < NET_SOCKS; i++) {
 		b->sock[i].fd = fds[i];
+		if (fds[i] >= 0 && (i == NET_TCP4 || i == NET_TCP6)) /* accepted ones inherit it */
+			(void)setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		if (fds[i] >= 0 && r == 0)
 			r = loop_watch(b->loop, &b->sock[i]);
 	}
@@ -166,13 +169,12 @@ static bool write_record(struct box *b, const struct judge_record *r)
 {
 	struct judge_who who = {
 	    .sandbox = b->id, .lifecycle = b->id, .lineage = b->id, .tier = b->tier};
-	struct buf line;
+	static struct buf line = {.max = PIPE_BUF}; /* a pipe takes so much whole or not at all, see pipe(7) */
 	bool ok;
 
-	buf_init(&line, PIPE_BUF); /* a pipe takes so much whole or not at all, see pipe(7) */
 	ok = judge_line(b->judge, r, &who, b->seq, &line) == 0 &&
 	     write(b->rec_fd, buf_head(&line), line.len) == (ssize_t)line.len;
-	buf_done(&line);
+	buf_consume(&line, line.len);
 	b->seq++; /* a gap tells of a lost one */
 	b->lost += ok ? 0 : 1;
 	return ok;

@@ -72,7 +72,7 @@ static int dial(const struct resolve_addr *a, uint16_t port)
  * their own host listen there, whatever range it is from. Connecting a datagram socket sends
  * nothing.
  */
-static bool is_ours(const struct resolve_addr *a)
+static bool ask_kernel(const struct resolve_addr *a)
 {
 	struct sockaddr_storage ss, own = {.ss_family = AF_UNSPEC};
 	socklen_t n, m = sizeof(own);
@@ -91,15 +91,36 @@ static bool is_ours(const struct resolve_addr *a)
 	return ours;
 }
 
+/* The same, asked once in a while for each of the last few: connections to one place follow each other. */
+static bool is_ours(const struct resolve_addr *a, uint64_t now_ms)
+{
+	enum { KEPT = 16, KEEP_MS = 1000 };
+	static struct {
+		struct resolve_addr addr;
+		uint64_t until_ms;
+		bool ours;
+	} last[KEPT]; /* of the one thread */
+	static uint32_t next;
+
+	for (uint32_t i = 0; i < KEPT; i++)
+		if (now_ms < last[i].until_ms && last[i].addr.v6 == a->v6 &&
+		    memcmp(last[i].addr.a, a->a, a->v6 ? 16 : 4) == 0)
+			return last[i].ours;
+	next = (next + 1) % KEPT;
+	last[next].addr = *a;
+	last[next].until_ms = now_ms + KEEP_MS;
+	last[next].ours = ask_kernel(a);
+	return last[next].ours;
+}
+
 /* ---- dialling ---- */
 
-static void dialled(struct flow *f)
+static void dialled(struct flow *f, bool failed)
 {
 	struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
-	socklen_t n = sizeof(int), m = sizeof(own);
-	int err = 0;
+	socklen_t m = sizeof(own);
 
-	if (getsockopt(f->up.fd, SOL_SOCKET, SO_ERROR, &err, &n) < 0 || err != 0) {
+	if (failed) {
 		loop_drop(&f->up);
 		dial_next(f);
 		return;
@@ -127,13 +148,12 @@ static void up_ready(struct source *s, uint32_t events)
 {
 	struct flow *f = FLOW_OF(s, up);
 
+	pump_events(&f->u, events);
 	if (f->state == F_DIAL) {
 		if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0)
-			dialled(f);
+			dialled(f, (events & EPOLLERR) != 0);
 		return;
 	}
-	f->u.readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-	f->u.writable |= (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0;
 	if (f->state == F_RELAY)
 		flow_relay(f);
 	else if (f->state == F_ANSWER)
@@ -207,6 +227,7 @@ static void judge_and_dial(struct flow *f, const struct resolve_result *res)
 				 .resolved = res,
 				 .dns_ms = f->dns_ms};
 	const char *reason = "unresolved";
+	uint64_t now = f->b->loop->now_ms;
 
 	f->addr = calloc(MAX(res->n, 1u), sizeof(*f->addr));
 	if (f->addr == NULL) {
@@ -214,7 +235,7 @@ static void judge_and_dial(struct flow *f, const struct resolve_result *res)
 		return;
 	}
 	for (uint32_t i = 0; i < res->n; i++)
-		if (judge_addr(f->b->judge, &f->dest, &f->v, &res->addr[i], is_ours(&res->addr[i]),
+		if (judge_addr(f->b->judge, &f->dest, &f->v, &res->addr[i], is_ours(&res->addr[i], now),
 			       &reason))
 			f->addr[f->addr_n++] = res->addr[i];
 	if (f->addr_n == 0) {

@@ -215,8 +215,7 @@ void flow_start_relay(struct flow *f)
 {
 	f->state = F_RELAY;
 	f->moved_ms = f->b->loop->now_ms;
-	f->u.writable = f->u.readable = true;
-	f->c.writable = true;
+	f->u.writable = f->c.writable = true;
 	flow_relay(f);
 }
 
@@ -224,8 +223,7 @@ void client_ready(struct source *s, uint32_t events)
 {
 	struct flow *f = FLOW_OF(s, client);
 
-	f->c.readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-	f->c.writable |= (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0;
+	pump_events(&f->c, events);
 	switch (f->state) {
 	case F_FIRST:
 	case F_FIRST_TLS:

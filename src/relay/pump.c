@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,6 +56,15 @@ static void return_pipe(struct pump *p)
 	}
 	memcpy(pool[pool_n++], p->pipe, sizeof(p->pipe));
 	p->pipe[0] = p->pipe[1] = -1;
+}
+
+void pump_events(struct pump_side *s, uint32_t events)
+{
+	const uint32_t over = EPOLLHUP | EPOLLERR, ends = over | EPOLLRDHUP;
+
+	s->readable |= (events & (EPOLLIN | ends)) != 0;
+	s->writable |= (events & (EPOLLOUT | over)) != 0;
+	s->odd |= (events & (EPOLLPRI | ends)) != 0;
 }
 
 void pump_init(struct pump *p) { *p = (struct pump){.pipe = {-1, -1}}; }
@@ -128,12 +138,15 @@ static int put_pipe(struct pump *p, struct pump_side *to)
 	return 1;
 }
 
-static ssize_t copy(struct pump *p, const struct pump_side *from, struct pump_side *to, size_t want)
+static ssize_t copy(struct pump *p, struct pump_side *from, struct pump_side *to, size_t want)
 {
-	ssize_t n = recv(from->fd, scratch, MIN(want, sizeof(scratch)), MSG_DONTWAIT), sent;
+	size_t room = MIN(want, sizeof(scratch));
+	ssize_t n = recv(from->fd, scratch, room, MSG_DONTWAIT), sent;
 
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
+	if ((size_t)n < room && !from->odd)
+		from->readable = false; /* that was all: what comes now is an event */
 	sent = send(to->fd, scratch, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (sent < 0 && errno != EAGAIN && errno != EINTR)
 		return -errno;
@@ -150,7 +163,7 @@ static ssize_t copy(struct pump *p, const struct pump_side *from, struct pump_si
 }
 
 /* Bytes read, 0 = end, -EAGAIN, -errno. */
-static ssize_t get(struct pump *p, const struct pump_side *from, struct pump_side *to, size_t want)
+static ssize_t get(struct pump *p, struct pump_side *from, struct pump_side *to, size_t want)
 {
 	ssize_t n;
 
@@ -184,7 +197,7 @@ static enum pump_result step(struct pump *p, struct pump_side *from, struct pump
 		if (put == 0)
 			return PUMP_WAIT;
 		if (from->ended) {
-			if (!to->shut)
+			if (!to->shut && !(to->ended && from->shut)) /* else both are over: closing says it */
 				(void)shutdown(to->fd, SHUT_WR);
 			to->shut = true;
 			return PUMP_ENDED;

@@ -15,10 +15,11 @@ enum {
 	PUMP_SPLICE_AFTER = 64 * 1024, /* bytes copied before a pipe is worth it */
 };
 
-/* What is known of one socket: cleared by EAGAIN, set by its events. */
+/* What is known of one socket: cleared by EAGAIN and by reads that got less than they asked for, set by its events. */
 struct pump_side {
 	int fd;
 	bool readable, writable;
+	bool odd;   /* an end or urgent data were announced: only EAGAIN says that nothing is left */
 	bool ended; /* end of file was read, or its writer is gone */
 	bool shut;  /* we ended our writing to it */
 };
@@ -31,6 +32,8 @@ struct pump {
 	uint64_t total; /* bytes the other side took */
 };
 
+/* What epoll said of it (edge-triggered, epoll(7)). */
+void pump_events(struct pump_side *s, uint32_t events);
 void pump_init(struct pump *p);
 void pump_done(struct pump *p);
 /* Put bytes in front that were read from the sender before; at most one time, before the first step. 0 or -ENOMEM. */

@@ -30,7 +30,7 @@ void loop_close(struct loop *l)
 
 int loop_watch(struct loop *l, struct source *s)
 {
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {.ptr = s}};
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {.ptr = s}};
 
 	return epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, s->fd, &ev) < 0 ? -errno : 0;
 }

@@ -24,7 +24,7 @@ struct loop {
 
 int must_check loop_open(struct loop *l);
 void loop_close(struct loop *l);
-/* Watch s->fd, edge-triggered, for reading, writing and the peer's end. */
+/* Watch s->fd, edge-triggered, for reading, urgent data, writing and the peer's end. */
 int must_check loop_watch(struct loop *l, struct source *s);
 /* Forget it, without closing. */
 void loop_unwatch(struct loop *l, const struct source *s);
