@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "keep/priv.h"
+#include "keep/proc.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -216,6 +217,9 @@ int keep_main(const struct keep_args *a)
 			turn(&k);
 		r = end(&k);
 	}
+	procs_done(&k);
+	exec_done(&k);
+	users_done(&k);
 	session_free(k.session);
 	runner_free(a->runner);
 	loop_drop(&k.signals);

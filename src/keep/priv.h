@@ -1,8 +1,10 @@
 #pragma once
 /* What the keeper's parts share. One struct keep per process, one thread. */
+#include "keep/exec.h"
 #include "keep/keep.h"
 #include "keep/talk.h"
 #include "keep/timer.h"
+#include "keep/users.h"
 #include "session/session.h"
 #include "sys/loop.h"
 
@@ -21,6 +23,12 @@ struct keep {
 	struct timers timers;
 	json_t *env; /* object of strings: variables of every exec, from the claim */
 	bool claimed, paused, dead;
+	struct buf passwd; /* see users.c */
+	uint64_t passwd_ms;
+	struct leaves leaves;
+	struct proc *procs; /* see proc.c */
+	uint32_t procs_n;
+	uint64_t procs_last;
 };
 
 /* The agent is gone: results that come now say nothing, and every talk is cut soon. */

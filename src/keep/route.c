@@ -35,19 +35,45 @@ const char *route_rest(const struct talk *t) { return t->head.target + strlen(t-
 
 struct gather {
 	struct buf body;
+	json_t *req; /* owned */
 };
 
 static void gather_free(struct talk *t)
 {
 	struct gather *g = t->gather;
 
-	if (g != NULL)
+	if (g != NULL) {
 		buf_done(&g->body);
+		json_decref(g->req);
+	}
 	free(g);
 	t->gather = NULL;
 }
 
-void route_done(struct talk *t) { gather_free(t); }
+void route_done(struct talk *t)
+{
+	users_stop(t);
+	gather_free(t);
+	free(t->user);
+	t->user = NULL;
+}
+
+static void serve(struct talk *t)
+{
+	struct gather *g = t->gather;
+
+	t->route->serve(t, g != NULL ? g->req : NULL);
+	gather_free(t);
+	talk_resume(t);
+}
+
+static void serve_as(struct talk *t)
+{
+	if (t->route->user == AS_USER)
+		users_find(t, serve);
+	else
+		serve(t);
+}
 
 static size_t on_data(struct talk *t, const void *p, size_t n)
 {
@@ -83,23 +109,20 @@ static const char *content(struct talk *t, const struct buf *b, size_t *ret_n)
 static void on_end(struct talk *t)
 {
 	struct gather *g = t->gather;
-	json_t *req = NULL;
-	json_error_t why;
 	size_t n = 0;
 	const char *p = content(t, &g->body, &n);
 
 	if (p == NULL)
 		return;
-	req = n == 0 && t->route->shape != SHAPE_STREAM
-		  ? json_object()
-		  : json_loadb(p, n, JSON_REJECT_DUPLICATES, &why);
+	g->req = n == 0 && t->route->shape != SHAPE_STREAM
+		     ? json_object()
+		     : json_loadb(p, n, JSON_REJECT_DUPLICATES, NULL);
 	buf_done(&g->body);
 	t->ops = NULL;
-	if (!json_is_object(req))
-		fail(t, FAIL_INVALID_ARGUMENT, "the request is no JSON object");
+	if (json_is_object(g->req))
+		serve_as(t);
 	else
-		t->route->serve(t, req);
-	json_decref(req);
+		fail(t, FAIL_INVALID_ARGUMENT, "the request is no JSON object");
 }
 
 static const struct talk_ops gather_ops = {.data = on_data, .end = on_end};
@@ -133,7 +156,8 @@ static void begin(struct talk *t)
 		: t->route->shape == SHAPE_UNARY && !type_ok(t, "application/json"))
 		return;
 	if (t->route->shape == SHAPE_PLAIN || t->route->shape == SHAPE_FLOW) {
-		t->route->serve(t, NULL);
+		t->stalled = true; /* the body is for the one who serves */
+		serve_as(t);
 		return;
 	}
 	g = calloc(1, sizeof(*g));

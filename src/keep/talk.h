@@ -44,6 +44,7 @@ struct talk {
 	const struct talk_ops *ops; /* NULL = the body is thrown away */
 	void *arg;		    /* the job's */
 	void *gather;		    /* route.c's, until the job is called */
+	struct lookup *lookup;	    /* users.c's, until the user is known */
 	struct keep_user *user;	    /* whom it acts as, on routes that ask; owned */
 	uint8_t *head_bytes;	    /* owned; head points into it */
 	struct call_head head;

@@ -1,0 +1,83 @@
+#include "keep/event.h"
+
+#include "base/base64.h"
+#include "base/num.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Data is what a program wrote, of any content; base64 makes JSON of it. */
+
+char *event_data(const char *channel, const void *p, size_t n, size_t *ret_n)
+{
+	static const char before[] = "{\"event\":{\"data\":{\"", middle[] = "\":\"",
+			  after[] = "\"}}}";
+	size_t code = base64_size(n), name = strlen(channel);
+	char *s = malloc(sizeof(before) + name + sizeof(middle) + code + sizeof(after)), *d = s;
+
+	if (s == NULL)
+		return NULL;
+	d = mempcpy(d, before, sizeof(before) - 1);
+	d = mempcpy(d, channel, name);
+	d = mempcpy(d, middle, sizeof(middle) - 1);
+	base64_put(d, p, n);
+	d = mempcpy(d + code, after, sizeof(after) - 1);
+	*ret_n = (size_t)(d - s);
+	return s;
+}
+
+/* Words of Go's standard library, which E2B's server is written with and clients may compare. */
+static const char *const signals[] = {
+    [SIGHUP] = "hangup",
+    [SIGINT] = "interrupt",
+    [SIGQUIT] = "quit",
+    [SIGILL] = "illegal instruction",
+    [SIGTRAP] = "trace/breakpoint trap",
+    [SIGABRT] = "aborted",
+    [SIGBUS] = "bus error",
+    [SIGFPE] = "floating point exception",
+    [SIGKILL] = "killed",
+    [SIGUSR1] = "user defined signal 1",
+    [SIGSEGV] = "segmentation fault",
+    [SIGUSR2] = "user defined signal 2",
+    [SIGPIPE] = "broken pipe",
+    [SIGALRM] = "alarm clock",
+    [SIGTERM] = "terminated",
+    [SIGSTKFLT] = "stack fault",
+    [SIGXCPU] = "CPU time limit exceeded",
+    [SIGXFSZ] = "file size limit exceeded",
+    [SIGVTALRM] = "virtual timer expired",
+    [SIGPROF] = "profiling timer expired",
+    [SIGIO] = "I/O possible",
+    [SIGPWR] = "power failure",
+    [SIGSYS] = "bad system call",
+};
+
+void event_status(const struct stream_result *r, char *dst, size_t size)
+{
+	if (r->how == HOW_EXIT)
+		(void)snprintf(dst, size, "exit status %u", r->code);
+	else if (r->code < ARRAY_LEN(signals) && signals[r->code] != NULL)
+		(void)snprintf(dst, size, "signal: %s", signals[r->code]);
+	else
+		(void)snprintf(dst, size, "signal: signal %u", r->code);
+}
+
+json_t *event_start(uint32_t pid)
+{
+	return json_pack("{s:{s:{s:I}}}", "event", "start", "pid", (json_int_t)pid);
+}
+
+json_t *event_end(int exit_code, bool exited, const char *status)
+{
+	json_t *o = json_pack("{s:i, s:b, s:s}", "exitCode", exit_code, "exited", (int)exited,
+			      "status", status);
+
+	if (o != NULL && exit_code != 0)
+		(void)json_object_set_new(o, "error", json_string(status));
+	return json_pack("{s:{s:o}}", "event", "end", o);
+}
+
+json_t *event_keepalive(void) { return json_pack("{s:{s:{}}}", "event", "keepalive"); }
