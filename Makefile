@@ -13,6 +13,7 @@ MODS_brig-gate := base sys net gate relay
 LIBS_brig-gate := -lcares
 MODS_brig-inspect := base sys wire parse net gate inspect
 LIBS_brig-inspect := -lssl -lcrypto
+MODS_brigd := base sys wire parse core daemon api
 LIBS_brigd := -lmicrohttpd -lsqlite3
 LIBS_brig := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring
 
@@ -92,7 +93,7 @@ objs    = $(patsubst %.c,$(O)/%.o,$(foreach m,$(1),$(shell find src/$(m) -name '
 Q := $(if $(VERBOSE),,@)
 say = @$(if $(VERBOSE),:,printf '  %-5s %s\n' $(1) $(2))
 
-all: $(OUT)/brig $(OUT)/brig-init $(OUT)/brig-gate $(OUT)/brig-inspect
+all: $(OUT)/brig $(OUT)/brig-init $(OUT)/brig-gate $(OUT)/brig-inspect $(OUT)/brigd
 include $(sort $(wildcard mk/*.mk))
 
 build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '*.[ch]')
@@ -153,6 +154,11 @@ $(OUT)/brig-inspect: $(O)/src/bin/brig-inspect.o $(call objs,$(MODS_brig-inspect
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LINK) -Wl,--no-warnings -Wl,--gc-sections $(LNK) $(filter %.o,$^) $(LIBS_brig-inspect) -o $@
+# An ordinary program of the system's C library: its libraries are shared ones.
+$(OUT)/brigd: $(O)/src/bin/brigd.o $(call objs,$(MODS_brigd)) $(O)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK) $(patsubst -static-pie,-pie,$(LNK)) $(filter %.o,$^) $(LIBS_brigd) -lcyaml -lyaml -ljansson -lsodium -o $@
 $(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o) $(O)/sources
 	@rm -f $@
 	$(call say,AR,$@)

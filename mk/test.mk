@@ -46,6 +46,9 @@ behaviour: programs
 	$(call run,$(call suite,behaviour) $(if $(T),,$(sort $(wildcard tests/gate/*.t tests/keep/*.t))))
 kill-test: programs
 	$(call run,$(call suite,lifecycle))
+# brigd by HTTP: raw requests, and the SDKs it is made for.
+api-test: programs
+	$(call run,$(call suite,api))
 vm-test: programs attacks
 	$(call run,$(call suite,vm))
 # Minutes and packages by the hundred, so no part of `make test`.
@@ -84,4 +87,4 @@ format:
 cov:
 	@+$(MAKE) --no-print-directory V=cov unit
 	tools/coverage.sh
-.PHONY: programs built unit replay agent-test behaviour kill-test vm-test image-test lint fuzz test bench bench-egress demo format cov
+.PHONY: programs built unit replay agent-test behaviour kill-test api-test vm-test image-test lint fuzz test bench bench-egress demo format cov

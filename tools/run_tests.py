@@ -28,6 +28,7 @@ STAGES = [
     ("behaviour", ["behaviour"], False, "what a user sees, as root and as an ordinary user"),
     ("escape", ["escape"], False, "attacks: without the wall they work, in a sandbox they do not"),
     ("lifecycle", ["kill-test"], False, "who cleans up: kills, timeouts, leaks"),
+    ("api", ["api-test"], False, "brigd: raw requests, and the SDKs it is made for"),
     ("vm", ["vm-test"], False, "cgroup v2, an older kernel, no Landlock: in a virtual machine"),
     ("unit-asan", ["V=asan", "unit"], True, "unit tests, address and undefined behaviour sanitizers"),
     ("lint", ["lint"], True, "layers, banned calls, clang-tidy, cppcheck, shellcheck, docs"),

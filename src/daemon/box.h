@@ -21,8 +21,6 @@ enum box_state {
 	BOX_STATES,
 };
 
-struct ask;
-
 struct box {
 	struct box *next; /* in its slot of the table */
 	char id[BOX_ID_SIZE];
@@ -36,9 +34,9 @@ struct box {
 	bool no_internet; /* asked for without internet */
 
 	/* not in the store */
-	struct ask *wait;        /* the call that tells its end; NULL = not known yet */
-	bool killed, killing;    /* it was ordered to end, and somebody asked for it */
+	bool killing;            /* it was ordered to end */
 	bool pausing;            /* a pause or resume is under way */
+	bool seen;               /* in the list brig-spawn is telling */
 	unsigned sample_n;       /* metrics: cpu time at an earlier moment */
 	uint64_t sample_cpu_us;
 	int64_t sample_ms;

@@ -1,0 +1,112 @@
+#include "api/server_priv.h"
+
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "base/quote.h"
+#include "sys/file.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+enum { BACKLOG = 1024, PEM_MAX = 64 * 1024, CONNECTIONS_MAX = 16384, OWN_FDS = 64 };
+
+static int listen_unix(const char *path, int *ret_fd, struct err *e)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return err_set(e, ERR_INVALID, ENAMETOOLONG, "listen: the path of the socket is too long");
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+		(void)unlink(path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, BACKLOG) < 0)
+		return err_set(e, ERR_DENIED, errno, "listen on %s", path);
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+static int listen_inet(const char *host, const char *port, int *ret_fd, uint16_t *ret_port, struct err *e)
+{
+	struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+	struct addrinfo *ai = NULL;
+	struct sockaddr_storage ss;
+	socklen_t n = sizeof(ss);
+	_cleanup_close_ int fd = -1;
+	int r = 0, on = 1;
+
+	if (getaddrinfo(host, port, &hint, &ai) != 0)
+		return err_set(e, ERR_INVALID, EINVAL, "listen: %s:%s is no address and port", host, port);
+	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	    bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&ss, &n) < 0)
+		r = err_set(e, ERR_DENIED, errno, "listen on %s:%s", host, port);
+	freeaddrinfo(ai);
+	if (r < 0)
+		return r;
+	*ret_port = ntohs(ss.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&ss)->sin6_port
+						   : ((const struct sockaddr_in *)&ss)->sin_port);
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+int listen_open(const char *where, int *ret_fd, uint16_t *ret_port, struct err *e)
+{
+	const char *colon = strrchr(where, ':');
+	char host[64], q[QUOTE_MAX];
+	size_t n;
+
+	*ret_port = 0;
+	if (strncmp(where, "unix:", 5) == 0)
+		return listen_unix(where + 5, ret_fd, e);
+	n = colon != NULL ? (size_t)(colon - where) : 0;
+	if (n >= 2 && where[0] == '[' && where[n - 1] == ']') {
+		where++;
+		n -= 2;
+	}
+	if (n == 0 || n >= sizeof(host))
+		return err_set(e, ERR_INVALID, EINVAL, "listen: %s is not ADDRESS:PORT", quote(where, q));
+	memcpy(host, where, n);
+	host[n] = '\0';
+	return listen_inet(host, colon + 1, ret_fd, ret_port, e);
+}
+
+int listen_read_pem(const char *path, char **ret, struct err *e)
+{
+	_cleanup_free_ char *text = malloc(PEM_MAX);
+	ssize_t n;
+
+	if (text == NULL)
+		return err_no_memory(e);
+	n = file_get(AT_FDCWD, path, text, PEM_MAX);
+	if (n < 0)
+		return err_set(e, ERR_INVALID, (int)-n, "tls: read %s", path);
+	*ret = steal_ptr(&text);
+	return 0;
+}
+
+unsigned listen_connections(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return 256;
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+	if (l.rlim_max == RLIM_INFINITY || l.rlim_max / 2 > CONNECTIONS_MAX)
+		return CONNECTIONS_MAX;
+	return l.rlim_max > 4 * (rlim_t)OWN_FDS ? (unsigned)(l.rlim_max / 2) - OWN_FDS : OWN_FDS;
+}
