@@ -189,6 +189,7 @@ static bool start(struct plan *p, struct run_outcome *o)
 	    .interactive = a->on[RUN_INTERACTIVE],
 	    .exact = a->on[RUN_JSON] || a->on[RUN_VERBOSE] || p->result_fd >= 0,
 	    .leaving = p->files.list == NULL,
+	    .alerts = !a->on[RUN_QUIET],
 	    .progress = !a->on[RUN_QUIET] && isatty(STDERR_FILENO) == 1,
 	    .framed = stdio != NULL && strcmp(stdio, "framed") == 0,
 	    .files = p->files.list,

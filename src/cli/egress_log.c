@@ -1,6 +1,7 @@
 #include "cli/egress_log.h"
 
 #include "base/num.h"
+#include "cli/egress_verify.h"
 #include "sys/file.h"
 
 #include <errno.h>
@@ -84,14 +85,29 @@ static void remember(struct egress_log *l, const json_t *o)
 	(void)snprintf(s->transport, sizeof(s->transport), "%s", text(o, "transport"));
 }
 
+static void note_alert(struct egress_log *l, const json_t *o)
+{
+	char *where = where_of(o);
+
+	(void)snprintf(l->alert, sizeof(l->alert), "%s%s%s: %s", text(o, "transport"), text(o, "transport")[0] != '\0' ? " " : "",
+		       where != NULL ? where : "?", text(o, "reason"));
+	free(where);
+}
+
 static void take_line(struct egress_log *l, const char *p, size_t n)
 {
 	json_t *o = json_loadb(p, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 
 	if (l->file_fd >= 0 && l->file_error == 0 && file_write_all(l->file_fd, p, n) < 0)
 		l->file_error = errno;
+	l->records++;
+	if (n > 0)
+		egress_line_hash(p, n - 1, l->head);
 	if (o == NULL)
 		return;
+	l->lost += (uint64_t)MAX(json_integer_value(json_object_get(o, "lost")), (json_int_t)0);
+	if (json_is_true(json_object_get(o, "alert")))
+		note_alert(l, o);
 	if (strcmp(text(o, "event"), "policy") == 0) {
 		/* nothing the sandbox did */
 	} else if (strcmp(text(o, "verdict"), "deny") == 0) {

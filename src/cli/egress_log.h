@@ -20,6 +20,9 @@ struct egress_log {
 	int file_error; /* errno of the first failed write */
 	struct buf line;
 	uint64_t denied, allowed; /* decisions */
+	uint64_t records, lost;   /* lines; what the gate says it could not keep */
+	char head[65];            /* SHA-256 of the last one, see egress_verify.h */
+	char alert[160];          /* what the rules say the caller is to be told at once; "" = nothing new */
 	uint32_t n;
 	struct egress_seen seen[EGRESS_SEEN_MAX];
 };

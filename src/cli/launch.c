@@ -20,6 +20,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/tty.h"
 #include "spawn/door.h"
 #include "wire/frame.h"
@@ -597,6 +598,9 @@ static void on_records(struct launch_run *r)
 
 	r->records_ended = !egress_log_read(r->l->egress, r->gate->rec_fd);
 	r->records_at_ms = now_ms() + RECORDS_REST_MS;
+	if (r->l->egress->alert[0] != '\0' && r->l->alerts)
+		say("blocked %s; its rules have this told at once", r->l->egress->alert);
+	r->l->egress->alert[0] = '\0';
 	if (r->l->egress->file_error == 0 || r->phase == PHASE_ENDING)
 		return;
 	(void)err_set(&e, ERR_INTERNAL, r->l->egress->file_error, "--egress-log: %s",

@@ -21,6 +21,7 @@ struct launch {
 	bool tty;                    /* a terminal: standard input must be one */
 	bool interactive;            /* forward standard input */
 	bool exact;                  /* return only when all is removed, with every account read */
+	bool alerts;                 /* say at once on stderr what the rules say must be told at once */
 	bool progress;               /* show on stderr how far long copies are */
 	bool leaving;                /* the caller exits next: nothing is freed, descriptors stay open */
 	bool framed;                 /* stdio through the agent's stream instead of pipes */

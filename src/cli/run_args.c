@@ -309,6 +309,8 @@ int run_args_load(struct run_args *a, struct err *e)
 	if (r == 0 && s->image == NULL)
 		r = set_text(&s->image, "host", e);
 	if (r == 0)
+		r = set_text(&s->task, a->one[RUN_TASK], e);
+	if (r == 0)
 		r = set_text(&s->user, a->one[RUN_USER], e);
 	if (r == 0)
 		r = set_text(&s->workdir, a->one[RUN_WORKDIR], e);

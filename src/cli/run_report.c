@@ -185,8 +185,9 @@ static json_t *egress_json(const struct egress_log *l)
 		    list, json_pack("{s:s, s:s, s:s, s:s, s:I}", "event", l->seen[i].event, "transport",
 				    l->seen[i].transport, "where", l->seen[i].where, "reason",
 				    l->seen[i].reason, "times", (json_int_t)l->seen[i].times));
-	return json_pack("{s:I, s:I, s:o}", "allowed", (json_int_t)l->allowed, "denied",
-			 (json_int_t)l->denied, "blocked", list);
+	return json_pack("{s:I, s:I, s:o, s:I, s:I, s:s}", "allowed", (json_int_t)l->allowed, "denied",
+			 (json_int_t)l->denied, "blocked", list, "records", (json_int_t)l->records, "lost",
+			 (json_int_t)l->lost, "head", l->head);
 }
 
 void outcome_say(const struct run_outcome *o)
@@ -301,7 +302,7 @@ static json_t *outcome_object(const struct run_outcome *o)
 	const struct spec *s = &o->args->spec;
 	const struct launch *l = o->launch;
 
-	return json_pack("{s:s, s:o, s:o, s:s?, s:o, s:o, s:b, s:b, s:i, s:b, s:o, s:o, s:o}", "id", s->id,
+	return json_pack("{s:s, s:s?, s:o, s:o, s:s?, s:o, s:o, s:b, s:b, s:i, s:b, s:o, s:o, s:o}", "id", s->id, "task", s->task,
 			 "tier", name_json(s->tier), "image", name_json(s->image), "image_digest",
 			 s->image_digest, "exit",
 			 o->exit >= 0 ? json_integer(o->exit) : json_null(), "signal",

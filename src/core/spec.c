@@ -54,6 +54,7 @@ void spec_done(struct spec *s)
 	free(s->user);
 	free(s->workdir);
 	free(s->hostname);
+	free(s->task);
 	free(s->see);
 	free(s->egress);
 	strv_done(&s->hosts);
@@ -94,6 +95,17 @@ static bool user_ok(const char *u)
 			return false;
 	}
 	return true;
+}
+
+/* It stands in lines of text and in JSON, and is the same in both. */
+static bool task_ok(const char *t)
+{
+	size_t n = strlen(t);
+
+	for (size_t i = 0; i < n; i++)
+		if (t[i] <= 0x20 || t[i] >= 0x7f || t[i] == '"' || t[i] == '\\')
+			return false;
+	return n > 0 && n <= SPEC_TASK_MAX;
 }
 
 static bool hostname_ok(const char *h)
@@ -145,6 +157,10 @@ static int check_words(const struct spec *s, struct err *e)
 		return err_set(e, ERR_INVALID, EINVAL,
 			       "workdir: %s is not an absolute path of at most %d bytes",
 			       quote(s->workdir, q), WORDS_MAX);
+	if (s->task != NULL && !task_ok(s->task))
+		return err_set(e, ERR_INVALID, EINVAL,
+			       "task: %s is not 1 to %d printable characters without spaces, quotes and backslashes",
+			       quote(s->task, q), SPEC_TASK_MAX);
 	if (s->hostname != NULL && !hostname_ok(s->hostname))
 		return err_set(e, ERR_INVALID, EINVAL,
 			       "hostname: %s is not 1 to 64 letters, digits, dots and hyphens",

@@ -25,6 +25,7 @@ struct strv { /* list of owned strings; v[n] is always NULL once anything was ad
 
 struct spec {
 	char id[33];     /* sandbox id: [a-z0-9], set by spec_new_id */
+	char *task;      /* the caller's own word for what is run, for records and results; NULL = none */
 	char *tier;      /* name of a row in tier/tiers.def; "auto" is not a tier and is refused here */
 	char *image;     /* "host", or the absolute path of a root folder */
 	char *image_digest; /* "sha256:...": a stored image, `image` is its tree; NULL = it has none */
@@ -53,6 +54,7 @@ struct spec {
 #define SPEC_TIMEOUT_MAX_MS (366 * 86400000ull) /* longest life span */
 
 enum {
+	SPEC_TASK_MAX = 64, /* bytes */
 	SPEC_MEMORY_DEFAULT_MIB = 1024,
 	SPEC_DISK_DEFAULT_MIB = 512,
 	SPEC_PIDS_DEFAULT = 512,

@@ -32,7 +32,7 @@ struct resolve_result {
 
 struct judge; /* the rules of one sandbox, the names it was given addresses for, what it used up */
 
-enum { JUDGE_NAME_MAX = 253, JUDGE_ID_MAX = 32 };
+enum { JUDGE_NAME_MAX = 253, JUDGE_ID_MAX = 32, JUDGE_WORD_MAX = 36 };
 
 /* Where a connection wants to go. Made once, then only passed on. */
 struct judge_dest {
@@ -221,12 +221,21 @@ struct judge_record {
  * refusal was written less than the window ago, so this one is only counted.
  */
 bool judge_note(struct judge *j, struct judge_record *r, uint64_t now_ms);
+/* A record that judge_note or judge_repeats gave found no room: it is counted, and told by judge_repeats as soon as that is
+ * asked again. False: there is nothing to count it with. */
+bool judge_unwritten(struct judge *j, const struct judge_record *r);
 /* What was only counted and whose window is over (all: in any case), one a call. False: no more. *r points into the judge. */
 bool judge_repeats(struct judge *j, uint64_t now_ms, bool all, struct judge_record *r);
 uint64_t judge_denied(const struct judge *j); /* refusals so far, those only counted too */
+/* A record among those of its sandbox. */
+struct judge_place {
+	uint64_t seq;          /* 0, 1, ...: of those that were written */
+	const char *prev_hash; /* SHA-256 of the line before, without its end, in hex; "" = there is none */
+	uint64_t lost;         /* what could be neither written nor counted since that line */
+};
 /* One JSON line, with its end, at most PIPE_BUF bytes. 0 or -ENOBUFS. */
 int must_check judge_line(const struct judge *j, const struct judge_record *r, const struct judge_who *who,
-			  uint64_t seq, struct buf *out);
+			  const struct judge_place *at, struct buf *out);
 
 enum judge_severity { SEVERITY_INFO, SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH };
 struct judge_reason {

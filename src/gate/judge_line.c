@@ -14,16 +14,26 @@
  * which a pipe takes whole or not at all.
  */
 
-enum { TEXT_MAX = 480, CNAMES_TEXT_MAX = 640 }; /* bytes of one text as written, of a chain of names */
+enum { TEXT_MAX = 460, CNAMES_TEXT_MAX = 512 }; /* bytes of one text as written, of a chain of names */
 
-static int put(struct buf *b, const char *s) { return buf_put(b, s, strlen(s)); }
+struct line {
+	struct buf *b;
+	int err; /* the first failure; nothing is written after it */
+};
+
+static void put_n(struct line *l, const char *s, size_t n)
+{
+	if (l->err == 0)
+		l->err = buf_put(l->b, s, n);
+}
+
+static void put(struct line *l, const char *s) { put_n(l, s, strlen(s)); }
 
 /* Quoted, at most room bytes between the quotes. */
-static int put_text(struct buf *b, const char *s, size_t n, size_t room)
+static void put_text(struct line *l, const char *s, size_t n, size_t room)
 {
-	int r = put(b, "\"");
-
-	for (size_t i = 0; r == 0 && i < n; i++) {
+	put(l, "\"");
+	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)s[i];
 		bool plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 		char esc[8];
@@ -32,47 +42,44 @@ static int put_text(struct buf *b, const char *s, size_t n, size_t room)
 			break;
 		room -= plain ? 1 : 6;
 		if (plain)
-			r = buf_put(b, &s[i], 1);
+			put_n(l, &s[i], 1);
 		else
-			r = buf_put(b, esc, (size_t)snprintf(esc, sizeof(esc), "\\u%04x", c));
+			put_n(l, esc, (size_t)snprintf(esc, sizeof(esc), "\\u%04x", c));
 	}
-	return r < 0 ? r : put(b, "\"");
+	put(l, "\"");
 }
 
-static int key(struct buf *b, const char *k)
+static void key(struct line *l, const char *k)
 {
-	int r = put(b, ",\"");
-
-	if (r == 0)
-		r = put(b, k);
-	return r < 0 ? r : put(b, "\":");
+	put(l, ",\"");
+	put(l, k);
+	put(l, "\":");
 }
 
 /* What is not known is not written. */
-static int key_text(struct buf *b, const char *k, const char *s)
+static void key_text(struct line *l, const char *k, const char *s)
 {
-	int r;
-
 	if (s == NULL || s[0] == '\0')
-		return 0;
-	r = key(b, k);
-	return r < 0 ? r : put_text(b, s, strlen(s), TEXT_MAX);
+		return;
+	key(l, k);
+	put_text(l, s, strlen(s), TEXT_MAX);
 }
 
-static int key_num(struct buf *b, const char *k, uint64_t v)
+static void key_num(struct line *l, const char *k, uint64_t v)
 {
 	char num[24];
-	int r = key(b, k);
 
 	(void)snprintf(num, sizeof(num), "%llu", (unsigned long long)v);
-	return r < 0 ? r : put(b, num);
+	key(l, k);
+	put(l, num);
 }
 
-static int key_true(struct buf *b, const char *k, bool v)
+static void key_true(struct line *l, const char *k, bool v)
 {
-	int r = v ? key(b, k) : 0;
-
-	return r < 0 || !v ? r : put(b, "true");
+	if (!v)
+		return;
+	key(l, k);
+	put(l, "true");
 }
 
 static const char *addr_text(const struct resolve_addr *a, char out[INET6_ADDRSTRLEN])
@@ -80,147 +87,118 @@ static const char *addr_text(const struct resolve_addr *a, char out[INET6_ADDRST
 	return inet_ntop(a->v6 ? AF_INET6 : AF_INET, a->a, out, INET6_ADDRSTRLEN);
 }
 
-static int key_peer(struct buf *b, const char *k, const struct judge_peer *p)
+static void key_peer(struct line *l, const char *k, const struct judge_peer *p)
 {
 	char addr[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN + 16];
 
 	if (p == NULL)
-		return 0;
+		return;
 	(void)snprintf(text, sizeof(text), p->addr.v6 ? "[%s]:%u" : "%s:%u", addr_text(&p->addr, addr), p->port);
-	return key_text(b, k, text);
+	key_text(l, k, text);
 }
 
-static int put_where(struct buf *b, const struct judge_record *rec)
+static void put_where(struct line *l, const struct judge_record *r)
 {
-	const struct judge_dest *d = rec->dest;
+	const struct judge_dest *d = r->dest;
 	char text[INET6_ADDRSTRLEN];
-	bool ranged = !d->named && rec->rule != NULL && rec->rule[0] != '\0';
-	int r = key_text(b, "dst_kind", d->named ? "name" : "addr");
+	bool ranged = !d->named && r->rule != NULL && r->rule[0] != '\0';
 
-	if (r == 0 && d->named)
-		r = key_text(b, "name", d->name);
-	if (r == 0)
-		r = key_text(b, "name_source", d->named ? "synthetic" : ranged ? "cidr" : "none");
-	if (r == 0)
-		r = key_text(b, "orig_dst", addr_text(&d->orig, text));
-	return r < 0 ? r : key_num(b, "dst_port", d->port);
+	key_text(l, "dst_kind", d->named ? "name" : "addr");
+	if (d->named)
+		key_text(l, "name", d->name);
+	key_text(l, "name_source", d->named ? "synthetic" : ranged ? "cidr" : "none");
+	key_text(l, "orig_dst", addr_text(&d->orig, text));
+	key_num(l, "dst_port", d->port);
 }
 
-static int put_resolved(struct buf *b, const struct judge_record *rec)
+static void put_resolved(struct line *l, const struct judge_record *r)
 {
-	const struct resolve_result *res = rec->resolved;
+	const struct resolve_result *res = r->resolved;
 	char text[INET6_ADDRSTRLEN];
 	size_t room = CNAMES_TEXT_MAX;
-	int r = key(b, "resolved");
 
-	for (uint32_t i = 0; r == 0 && i < res->n; i++) {
+	key(l, "resolved");
+	for (uint32_t i = 0; i < res->n; i++) {
 		(void)addr_text(&res->addr[i], text);
-		r = put(b, i == 0 ? "[" : ",");
-		if (r == 0)
-			r = put_text(b, text, strlen(text), TEXT_MAX);
+		put(l, i == 0 ? "[" : ",");
+		put_text(l, text, strlen(text), TEXT_MAX);
 	}
-	if (r == 0)
-		r = put(b, res->n > 0 ? "]" : "[]");
-	if (r == 0 && res->cnames_n > 0)
-		r = key(b, "cname_chain");
-	for (uint32_t i = 0; r == 0 && i < res->cnames_n; i++) {
-		size_t before = b->len;
+	put(l, res->n > 0 ? "]" : "[]");
+	if (res->cnames_n > 0)
+		key(l, "cname_chain");
+	for (uint32_t i = 0; i < res->cnames_n; i++) {
+		size_t before = l->b->len;
 
-		r = put(b, i == 0 ? "[" : ",");
-		if (r == 0)
-			r = put_text(b, res->cname[i], strlen(res->cname[i]), room);
-		room -= MIN(room, b->len - before);
+		put(l, i == 0 ? "[" : ",");
+		put_text(l, res->cname[i], strlen(res->cname[i]), room);
+		room -= MIN(room, l->b->len - before);
 	}
-	if (r == 0 && res->cnames_n > 0)
-		r = put(b, "]");
-	return r == 0 && rec->dest != NULL && rec->dest->named ? key_num(b, "dns_ms", rec->dns_ms) : r;
+	if (res->cnames_n > 0)
+		put(l, "]");
+	if (r->dest != NULL && r->dest->named)
+		key_num(l, "dns_ms", r->dns_ms);
 }
 
-static int put_hello(struct buf *b, const struct judge_hello *h)
+static void put_hello(struct line *l, const struct judge_hello *h)
 {
-	int r = key_text(b, "sni", h->sni);
-
-	if (r == 0)
-		r = key_text(b, "alpn", h->alpn);
-	return r < 0 ? r : key_true(b, "ech", h->ech);
+	key_text(l, "sni", h->sni);
+	key_text(l, "alpn", h->alpn);
+	key_true(l, "ech", h->ech);
 }
 
-static int put_request(struct buf *b, const struct judge_req *q)
+static void put_request(struct line *l, const struct judge_req *q)
 {
-	int r = put(b, ",\"http\":{\"method\":");
-
-	if (r == 0)
-		r = put_text(b, q->method, strlen(q->method), HTTP_WORD_MAX);
-	if (r == 0)
-		r = key_text(b, "host", q->host);
-	if (r == 0)
-		r = key_text(b, "path", q->path);
-	if (r == 0 && q->status != 0)
-		r = key_num(b, "status", q->status);
-	if (r == 0)
-		r = put(b, "}");
-	if (r < 0 || q->inject_header == NULL)
-		return r;
-	r = put(b, ",\"inject\":[{\"header\":");
-	if (r == 0)
-		r = put_text(b, q->inject_header, strlen(q->inject_header), TEXT_MAX);
-	if (r == 0)
-		r = key_text(b, "secret_ref", q->secret_ref);
-	return r < 0 ? r : put(b, "}]");
+	put(l, ",\"http\":{\"method\":");
+	put_text(l, q->method, strlen(q->method), HTTP_WORD_MAX);
+	key_text(l, "host", q->host);
+	key_text(l, "path", q->path);
+	if (q->status != 0)
+		key_num(l, "status", q->status);
+	put(l, "}");
+	if (q->inject_header == NULL)
+		return;
+	put(l, ",\"inject\":[{\"header\":");
+	put_text(l, q->inject_header, strlen(q->inject_header), TEXT_MAX);
+	key_text(l, "secret_ref", q->secret_ref);
+	put(l, "}]");
 }
 
-static int put_end(struct buf *b, const struct judge_record *r)
+static void put_end(struct line *l, const struct judge_record *r)
 {
-	int ret = key_text(b, "close_reason", r->close_reason);
-
-	if (ret == 0)
-		ret = key_num(b, "bytes_up", r->bytes_up);
-	if (ret == 0)
-		ret = key_num(b, "bytes_down", r->bytes_down);
-	if (ret == 0)
-		ret = key_num(b, "dur_ms", r->dur_ms);
-	return ret == 0 && r->local_out != NULL ? key_num(b, "connect_ms", r->connect_ms) : ret;
+	key_text(l, "close_reason", r->close_reason);
+	key_num(l, "bytes_up", r->bytes_up);
+	key_num(l, "bytes_down", r->bytes_down);
+	key_num(l, "dur_ms", r->dur_ms);
+	if (r->local_out != NULL)
+		key_num(l, "connect_ms", r->connect_ms);
 }
 
-static int put_verdict(struct buf *b, const struct judge *j, const struct judge_record *r)
+static void put_verdict(struct line *l, const struct judge *j, const struct judge_record *r)
 {
 	const struct judge_reason *why = judge_reason(r->reason);
 	enum judge_severity s = why != NULL ? why->severity : SEVERITY_MEDIUM;
-	int ret = key_text(b, "event", r->event);
 
-	if (ret == 0)
-		ret = key_text(b, "verdict", r->allow ? "allow" : "deny");
-	if (ret == 0)
-		ret = key_text(b, "reason", r->reason);
-	if (ret == 0)
-		ret = key_text(b, "severity", judge_severity_name(r->allow ? SEVERITY_INFO : s));
-	if (ret == 0)
-		ret = key_text(b, "rule_id", r->rule);
-	if (ret == 0)
-		ret = key_true(b, "enforce_would_deny", r->would_deny);
-	if (ret == 0)
-		ret = key_true(b, "alert", r->alert);
-	if (ret == 0)
-		ret = key_num(b, "policy_gen", j->generation);
-	if (ret == 0)
-		ret = key_text(b, "policy_sha256", j->sha256);
-	return ret;
+	key_text(l, "event", r->event);
+	key_text(l, "verdict", r->allow ? "allow" : "deny");
+	key_text(l, "reason", r->reason);
+	key_text(l, "severity", judge_severity_name(r->allow ? SEVERITY_INFO : s));
+	key_text(l, "rule_id", r->rule);
+	key_true(l, "enforce_would_deny", r->would_deny);
+	key_true(l, "alert", r->alert);
+	key_num(l, "policy_gen", j->generation);
+	key_text(l, "policy_sha256", j->sha256);
 }
 
-static int put_who(struct buf *b, const struct judge_who *w)
+static void put_who(struct line *l, const struct judge_who *w)
 {
-	int r = key_text(b, "task_id", w->task);
-
-	if (r == 0)
-		r = key_text(b, "sandbox_id", w->sandbox);
-	if (r == 0)
-		r = key_text(b, "lifecycle_id", w->lifecycle);
-	if (r == 0)
-		r = key_text(b, "lineage_id", w->lineage);
-	return r < 0 ? r : key_text(b, "tier", w->tier);
+	key_text(l, "task_id", w->task);
+	key_text(l, "sandbox_id", w->sandbox);
+	key_text(l, "lifecycle_id", w->lifecycle);
+	key_text(l, "lineage_id", w->lineage);
+	key_text(l, "tier", w->tier);
 }
 
-static int put_head(struct buf *b, uint64_t seq)
+static void put_head(struct line *l, const struct judge_place *at)
 {
 	struct timespec t;
 	struct tm tm;
@@ -230,45 +208,45 @@ static int put_head(struct buf *b, uint64_t seq)
 	(void)gmtime_r(&t.tv_sec, &tm);
 	(void)snprintf(head, sizeof(head), "{\"ts\":\"%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ\",\"seq\":%llu",
 		       tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-		       t.tv_nsec / 1000000, (unsigned long long)seq);
-	return put(b, head);
+		       t.tv_nsec / 1000000, (unsigned long long)at->seq);
+	put(l, head);
+	key_text(l, "prev_hash", at->prev_hash);
+	if (at->lost != 0)
+		key_num(l, "lost", at->lost);
 }
 
-int judge_line(const struct judge *j, const struct judge_record *r, const struct judge_who *who, uint64_t seq,
+int judge_line(const struct judge *j, const struct judge_record *r, const struct judge_who *who, const struct judge_place *at,
 	       struct buf *out)
 {
+	struct line l = {.b = out};
 	char text[INET6_ADDRSTRLEN];
-	int ret = put_head(out, seq);
 
-	if (ret == 0)
-		ret = put_verdict(out, j, r);
-	if (ret == 0)
-		ret = put_who(out, who);
-	if (ret == 0)
-		ret = key_text(out, "transport", r->transport);
-	if (ret == 0)
-		ret = key_peer(out, "src", r->src);
-	if (ret == 0 && r->asked != NULL)
-		ret = key(out, "name") < 0 ? -ENOBUFS : put_text(out, r->asked, r->asked_n, TEXT_MAX);
-	if (ret == 0 && r->dest != NULL)
-		ret = put_where(out, r);
-	if (ret == 0 && r->hello != NULL)
-		ret = put_hello(out, r->hello);
-	if (ret == 0 && r->req != NULL)
-		ret = put_request(out, r->req);
-	if (ret == 0)
-		ret = key_true(out, "fronting_possible", r->fronting);
-	if (ret == 0 && r->resolved != NULL)
-		ret = put_resolved(out, r);
-	if (ret == 0 && r->dialed != NULL)
-		ret = key_text(out, "dialed", addr_text(r->dialed, text));
-	if (ret == 0)
-		ret = key_peer(out, "local_out", r->local_out);
-	if (ret == 0 && r->close_reason != NULL)
-		ret = put_end(out, r);
-	if (ret == 0)
-		ret = key_text(out, "text", r->text);
-	if (ret == 0 && r->suppressed != 0)
-		ret = key_num(out, "suppressed", r->suppressed);
-	return ret < 0 ? ret : put(out, "}\n");
+	put_head(&l, at);
+	put_verdict(&l, j, r);
+	put_who(&l, who);
+	key_text(&l, "transport", r->transport);
+	key_peer(&l, "src", r->src);
+	if (r->asked != NULL) {
+		key(&l, "name");
+		put_text(&l, r->asked, r->asked_n, TEXT_MAX);
+	}
+	if (r->dest != NULL)
+		put_where(&l, r);
+	if (r->hello != NULL)
+		put_hello(&l, r->hello);
+	if (r->req != NULL)
+		put_request(&l, r->req);
+	key_true(&l, "fronting_possible", r->fronting);
+	if (r->resolved != NULL)
+		put_resolved(&l, r);
+	if (r->dialed != NULL)
+		key_text(&l, "dialed", addr_text(r->dialed, text));
+	key_peer(&l, "local_out", r->local_out);
+	if (r->close_reason != NULL)
+		put_end(&l, r);
+	key_text(&l, "text", r->text);
+	if (r->suppressed != 0)
+		key_num(&l, "suppressed", r->suppressed);
+	put(&l, "}\n");
+	return l.err;
 }

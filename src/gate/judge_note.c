@@ -10,7 +10,7 @@
  * may be for another. Counting never loses one: without room, or memory, all are written.
  */
 
-static uint64_t hash_text(uint64_t h, const char *s) { return s == NULL ? h : hash_bytes(h, s, strlen(s) + 1); }
+static uint64_t hash_text(uint64_t h, const char *s) { return s == NULL || s[0] == '\0' ? h : hash_bytes(h, s, strlen(s) + 1); }
 
 static uint64_t hash_of(const struct judge_record *r)
 {
@@ -116,16 +116,32 @@ bool judge_note(struct judge *j, struct judge_record *r, uint64_t now_ms)
 	return true;
 }
 
+bool judge_unwritten(struct judge *j, const struct judge_record *r)
+{
+	uint64_t hash = hash_of(r);
+
+	for (uint32_t i = 0; i < j->seen_n; i++)
+		if (j->seen[i].hash == hash && same(&j->seen[i], r)) {
+			j->seen[i].suppressed += MAX(r->suppressed, (uint64_t)1);
+			j->seen[i].waits = true;
+			j->seen[i].r.alert |= r->alert;
+			return true;
+		}
+	return false;
+}
+
 bool judge_repeats(struct judge *j, uint64_t now_ms, bool all, struct judge_record *r)
 {
 	for (uint32_t i = 0; i < j->seen_n; i++) {
 		struct seen *s = &j->seen[i];
 
-		if (s->suppressed == 0 || (!all && now_ms - s->at_ms < (uint64_t)j->dedupe_window_s * 1000))
+		if (s->suppressed == 0 ||
+		    (!all && !s->waits && now_ms - s->at_ms < (uint64_t)j->dedupe_window_s * 1000))
 			continue;
 		*r = s->r;
 		r->suppressed = s->suppressed;
 		s->suppressed = 0;
+		s->waits = s->r.alert = false;
 		return true;
 	}
 	return false;

@@ -60,6 +60,7 @@ struct mapped { /* a name with an address */
 
 struct seen { /* a refusal of late */
 	uint64_t at_ms, suppressed, hash;
+	bool waits; /* suppressed is of some that found no room: it is told without waiting for the window's end */
 	struct judge_record r; /* points into what follows */
 	char rule[JUDGE_ID_MAX + 1], asked[256];
 	struct judge_dest dest;

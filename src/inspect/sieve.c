@@ -176,7 +176,7 @@ static size_t open_from(const struct needles *s, const uint8_t *p, size_t n, siz
 int sieve_pass(struct sieve *v, const struct needles *s, const uint8_t *p, size_t n, bool last, struct buf *out,
 	       uint64_t *found)
 {
-	size_t len, keep, hold, to = v->masked;
+	size_t len, keep, hold, to = v->masked, cut = to; /* cut: the end of what begins before `keep` */
 	const uint8_t *b;
 	uint8_t *o;
 
@@ -203,10 +203,12 @@ int sieve_pass(struct sieve *v, const struct needles *s, const uint8_t *p, size_
 		if (i + k > from && from < hold)
 			memset(o + (from - v->passed), '*', MIN(i + k, hold) - from);
 		to = MAX(to, i + k);
+		if (i < keep) /* its beginning goes; what begins later is found again */
+			cut = MAX(cut, i + k);
 	}
 	buf_commit(out, hold - v->passed);
 	keep = MIN(keep, hold);
-	v->masked = to > keep ? to - keep : 0;
+	v->masked = cut > keep ? cut - keep : 0;
 	v->passed = hold - keep;
 	buf_consume(&v->b, keep);
 	return 0;

@@ -48,6 +48,10 @@ static void begin(struct flow *f, const struct resolve_addr *orig, uint16_t port
 		flow_deny(f, "self", NULL);
 		return;
 	}
+	if (f->b->kill_wanted) {
+		flow_deny(f, "no_sandbox", NULL);
+		return;
+	}
 	if (port == 53 && !orig->v6) {
 		begin_questions(f);
 		return;
@@ -105,6 +109,7 @@ static void start(struct box *b, int fd, const struct sockaddr_storage *from)
 	uint16_t port = 0;
 
 	if (f == NULL || net_origin(fd, &orig.v6, orig.a, &port) < 0) {
+		b->rec.lost++; /* there is nothing to say of it */
 		free(f);
 		(void)close(fd);
 		return;

@@ -5,11 +5,10 @@
 #include "gate/drops.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,8 +16,9 @@
  * One attached sandbox: its sockets, its rules, its records. Which sandbox a connection belongs to
  * is known by the listener it came to, never by an address. Nothing is shared between sandboxes.
  *
- * Records go into a pipe that somebody else empties. A pipe never blocks us: what finds it full is
- * counted, and if it would have permitted something, that does not happen.
+ * Records go into a pipe that somebody else empties (records.h). It never blocks us: what finds it
+ * full and would have permitted something does not happen; refusals are counted; the ends of
+ * connections wait, and count as open until they are told.
  */
 
 enum { SWEEP_MS = 250 };
@@ -87,7 +87,7 @@ static void drops_ready(struct source *s, uint32_t ev)
 		size_t at = 0, len = 0;
 
 		if (n < 0 && errno == ENOBUFS) { /* more came than fits: some were not reported */
-			b->lost++;
+			b->rec.lost++;
 			continue;
 		}
 		if (n < 0 && errno == EINTR)
@@ -107,6 +107,44 @@ static void (*const ready_of[NET_SOCKS])(struct source *s, uint32_t ev) = {
     [NET_RULES] = NULL, /* never the gate's */
 };
 
+/* ---- records ---- */
+
+static bool write_record(struct box *b, const struct judge_record *r)
+{
+	/* a sandbox of this tier lives once and is never copied: one id says all three */
+	struct judge_who who = {
+	    .task = b->task, .sandbox = b->id, .lifecycle = b->id, .lineage = b->id, .tier = b->tier};
+
+	return records_write(&b->rec, b->judge, r, &who);
+}
+
+/* What was only counted, once its window is over, or there is room for what had none. */
+static void write_repeats(struct box *b, bool all)
+{
+	struct judge_record r;
+
+	while (judge_repeats(b->judge, b->loop->now_ms, all, &r))
+		if (!write_record(b, &r)) {
+			(void)judge_unwritten(b->judge, &r);
+			return;
+		}
+}
+
+bool box_record(struct box *b, struct judge_record *r)
+{
+	const struct judge_limits *l = judge_limits(b->judge);
+	bool ok = !judge_note(b->judge, r, b->loop->now_ms) || write_record(b, r);
+
+	if (!ok && !r->allow && !judge_unwritten(b->judge, r))
+		b->rec.lost++;
+	if (!r->allow && l->kill_after != 0 && judge_denied(b->judge) >= l->kill_after &&
+	    !b->kill_wanted) {
+		b->kill_wanted = true;
+		b->kill(b, "its rules end a sandbox after so many refused attempts");
+	}
+	return ok;
+}
+
 static int open_resolver(struct box *b, const struct judge *j, struct resolver **ret, struct err *e)
 {
 	const char *servers = judge_resolvers(j) != NULL ? judge_resolvers(j) : b->resolvers;
@@ -115,8 +153,23 @@ static int open_resolver(struct box *b, const struct judge *j, struct resolver *
 	return r < 0 ? err_set(e, ERR_INVALID, -r, "resolvers '%s': %s", servers, strerror(-r)) : 0;
 }
 
-int box_open(struct loop *l, const char *id, const char *tier, const char *rules, size_t n,
-	     const char *resolvers, int rec_fd, struct box **ret, struct err *e)
+/* There is room in the pipe: ends first, they hold places. */
+static void tell_rest(struct box *b)
+{
+	flows_told(b);
+	write_repeats(b, b->ends);
+}
+
+static void rec_ready(struct source *s, uint32_t ev)
+{
+	struct box *b = (struct box *)(void *)((char *)s - offsetof(struct box, rec.pipe));
+
+	b->rec.broken |= (ev & EPOLLERR) != 0;
+	tell_rest(b);
+}
+
+int box_open(struct loop *l, const struct gate_ask *q, const char *rules, const char *resolvers, int rec_fd,
+	     struct box **ret, struct err *e)
 {
 	struct box *b = calloc(1, sizeof(*b));
 	int r;
@@ -125,21 +178,29 @@ int box_open(struct loop *l, const char *id, const char *tier, const char *rules
 		free(b);
 		return err_no_memory(e);
 	}
-	(void)snprintf(b->id, sizeof(b->id), "%s", id);
-	(void)snprintf(b->tier, sizeof(b->tier), "%s", tier);
+	memcpy(b->id, q->sandbox, sizeof(b->id));
+	memcpy(b->tier, q->tier, sizeof(b->tier));
+	memcpy(b->task, q->task, sizeof(b->task));
 	b->loop = l;
-	b->rec_fd = -1;
+	b->rec.pipe = (struct source){.ready = rec_ready, .fd = -1};
+	b->over_end = &b->over;
 	b->turn_left = TURN_BYTES;
 	for (int i = 0; i < NET_SOCKS; i++)
 		b->sock[i] = (struct source){.ready = ready_of[i], .fd = -1};
-	r = judge_new(rules, n, &b->judge, e);
+	r = judge_new(rules, q->text_n, &b->judge, e);
 	if (r == 0)
 		r = open_resolver(b, b->judge, &b->resolver, e);
 	if (r < 0) {
 		box_free(b);
 		return r;
 	}
-	b->rec_fd = rec_fd;
+	b->rec.pipe.fd = rec_fd;
+	r = loop_watch(l, &b->rec.pipe);
+	if (r < 0) {
+		b->rec.pipe.fd = -1; /* the caller's still */
+		box_free(b);
+		return err_set(e, ERR_INTERNAL, -r, "watching the pipe for records: %s", strerror(-r));
+	}
 	*ret = b;
 	return 0;
 }
@@ -165,43 +226,41 @@ int box_sockets(struct box *b, const int fds[NET_SOCKS], struct err *e)
 	return err_set(e, ERR_INTERNAL, -r, "watching the sandbox's sockets: %s", strerror(-r));
 }
 
-static bool write_record(struct box *b, const struct judge_record *r)
+void box_end(struct box *b)
 {
-	struct judge_who who = {
-	    .sandbox = b->id, .lifecycle = b->id, .lineage = b->id, .tier = b->tier};
-	static struct buf line = {.max = PIPE_BUF}; /* a pipe takes so much whole or not at all, see pipe(7) */
-	bool ok;
-
-	ok = judge_line(b->judge, r, &who, b->seq, &line) == 0 &&
-	     write(b->rec_fd, buf_head(&line), line.len) == (ssize_t)line.len;
-	buf_consume(&line, line.len);
-	b->seq++; /* a gap tells of a lost one */
-	b->lost += ok ? 0 : 1;
-	return ok;
+	b->ends = true;
+	for (int i = 0; i < NET_SOCKS; i++)
+		loop_drop(&b->sock[i]);
+	flows_close(b);
+	tell_rest(b);
 }
 
-/* What was only counted, once its window is over. */
-static void write_repeats(struct box *b, bool all)
+bool box_over(struct box *b)
 {
 	struct judge_record r;
 
-	while (b->judge != NULL && b->rec_fd >= 0 &&
-	       judge_repeats(b->judge, b->loop->now_ms, all, &r))
-		(void)write_record(b, &r);
+	if (!b->ends || b->rec.broken)
+		return b->ends;
+	if (b->over != NULL)
+		return false;
+	if (!judge_repeats(b->judge, b->loop->now_ms, true, &r))
+		return true;
+	(void)judge_unwritten(b->judge, &r);
+	return false;
 }
 
 void box_free(struct box *b)
 {
+	b->rec.broken = true; /* whatever ends now waits no more */
 	flows_close(b);
-	write_repeats(b, true);
+	flows_told(b);
 	for (int i = 0; i < NET_SOCKS; i++)
 		loop_drop(&b->sock[i]);
 	resolver_free(b->resolver);
 	lookups_free(b);
 	judge_free(b->judge);
 	free(b->resolvers);
-	if (b->rec_fd >= 0)
-		(void)close(b->rec_fd);
+	loop_drop(&b->rec.pipe);
 	loop_free_later(b->loop, b);
 }
 
@@ -250,7 +309,8 @@ int box_policy(struct box *b, const char *rules, size_t n, struct err *e)
 				   .reason = r == 0 ? "replaced" : "policy_invalid",
 				   .text = r == 0 ? NULL : e->msg};
 
-	(void)box_record(b, &rec);
+	if (!box_record(b, &rec) && rec.allow)
+		b->rec.lost++;
 	if (r == 0)
 		flows_judged(b);
 	resolver_free(was); /* its questions end unanswered */
@@ -290,17 +350,4 @@ int box_tick(struct box *b)
 	if (b->flows == NULL && wait < 0)
 		return -1;
 	return wait >= 0 ? MIN(wait, (int)SWEEP_MS) : SWEEP_MS;
-}
-
-bool box_record(struct box *b, struct judge_record *r)
-{
-	const struct judge_limits *l = judge_limits(b->judge);
-	bool ok = !judge_note(b->judge, r, b->loop->now_ms) || write_record(b, r);
-
-	if (!r->allow && l->kill_after != 0 && judge_denied(b->judge) >= l->kill_after &&
-	    !b->kill_wanted) {
-		b->kill_wanted = true;
-		b->kill(b, "its rules end a sandbox after so many refused attempts");
-	}
-	return ok;
 }

@@ -90,8 +90,7 @@ static int try_attach(const struct gate_ask *q, const char *text, const int *fds
 	if (server.boxes >= BOXES_MAX || find(q->sandbox, &at) != NULL)
 		return err_set(e, ERR_LIMITED, EBUSY, "too many sandboxes, or one twice");
 	join_resolvers(q, resolvers, sizeof(resolvers));
-	r = box_open(&server.loop, q->sandbox, q->tier, text, q->text_n, resolvers, fds[0],
-		     &server.box[server.boxes], e);
+	r = box_open(&server.loop, q, text, resolvers, fds[0], &server.box[server.boxes], e);
 	if (r < 0)
 		return r;
 	server.box[server.boxes++]->kill = want_kill;
@@ -155,11 +154,23 @@ static void detach(const struct gate_ask *q)
 	uint32_t at;
 	struct box *b = find(q->sandbox, &at);
 
-	if (b != NULL) {
-		server.box[at] = server.box[--server.boxes];
+	if (b != NULL)
+		box_end(b); /* told when all its records are out */
+	else
+		tell(GATE_DETACHED, q->sandbox, "");
+}
+
+static void free_ended(void)
+{
+	for (uint32_t i = 0; i < server.boxes; i++) {
+		struct box *b = server.box[i];
+
+		if (!box_over(b))
+			continue;
+		server.box[i--] = server.box[--server.boxes];
+		tell(GATE_DETACHED, b->id, "");
 		box_free(b);
 	}
-	tell(GATE_DETACHED, q->sandbox, "");
 }
 
 static void handle(const struct gate_ask *q, const char *text, const int *fds, size_t n)
@@ -225,7 +236,7 @@ static bool take(void)
 		return false;
 	}
 	memcpy(&q, server.msg, sizeof(q));
-	q.sandbox[sizeof(q.sandbox) - 1] = q.tier[sizeof(q.tier) - 1] = '\0';
+	q.sandbox[sizeof(q.sandbox) - 1] = q.tier[sizeof(q.tier) - 1] = q.task[sizeof(q.task) - 1] = '\0';
 	for (int i = 0; i < GATE_RESOLVERS_MAX; i++)
 		q.resolver[i][sizeof(q.resolver[i]) - 1] = '\0';
 	server.msg[got] = '\0';
@@ -264,6 +275,7 @@ int relay_main(int ctl_fd)
 	while (!server.loop.stop) {
 		loop_turn(&server.loop, wait);
 		wait = -1;
+		free_ended();
 		server.first++; /* nobody is always the first */
 		for (uint32_t i = 0; i < server.boxes; i++) {
 			int w = box_tick(server.box[(server.first + i) % server.boxes]);

@@ -48,6 +48,9 @@ static void addr_of(const struct sockaddr_storage *ss, struct judge_peer *ret)
 	}
 }
 
+/* Nothing to do with the address: this process has no more of something. */
+static bool ran_out(int err) { return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM; }
+
 static int dial(const struct resolve_addr *a, uint16_t port)
 {
 	struct sockaddr_storage ss;
@@ -70,9 +73,9 @@ static int dial(const struct resolve_addr *a, uint16_t port)
 /*
  * An address of this host: the kernel would pick it as the source for itself. Services that trust
  * their own host listen there, whatever range it is from. Connecting a datagram socket sends
- * nothing.
+ * nothing. 0, 1, or -errno when there is nothing to ask with.
  */
-static bool ask_kernel(const struct resolve_addr *a)
+static int ask_kernel(const struct resolve_addr *a)
 {
 	struct sockaddr_storage ss, own = {.ss_family = AF_UNSPEC};
 	socklen_t n, m = sizeof(own);
@@ -81,7 +84,7 @@ static bool ask_kernel(const struct resolve_addr *a)
 	bool ours;
 
 	if (fd < 0)
-		return true; /* cannot tell */
+		return errno == EAFNOSUPPORT ? 1 : -errno; /* a family that is not there: cannot tell */
 	ours = connect(fd, (const struct sockaddr *)&ss, n) == 0;
 	if (ours && getsockname(fd, (struct sockaddr *)&own, &m) == 0) {
 		addr_of(&own, &p);
@@ -92,7 +95,7 @@ static bool ask_kernel(const struct resolve_addr *a)
 }
 
 /* The same, asked once in a while for each of the last few: connections to one place follow each other. */
-static bool is_ours(const struct resolve_addr *a, uint64_t now_ms)
+static int is_ours(const struct resolve_addr *a, uint64_t now_ms)
 {
 	enum { KEPT = 16, KEEP_MS = 1000 };
 	static struct {
@@ -101,16 +104,20 @@ static bool is_ours(const struct resolve_addr *a, uint64_t now_ms)
 		bool ours;
 	} last[KEPT]; /* of the one thread */
 	static uint32_t next;
+	int ours;
 
 	for (uint32_t i = 0; i < KEPT; i++)
 		if (now_ms < last[i].until_ms && last[i].addr.v6 == a->v6 &&
 		    memcmp(last[i].addr.a, a->a, a->v6 ? 16 : 4) == 0)
 			return last[i].ours;
+	ours = ask_kernel(a);
+	if (ours < 0)
+		return ours;
 	next = (next + 1) % KEPT;
 	last[next].addr = *a;
 	last[next].until_ms = now_ms + KEEP_MS;
-	last[next].ours = ask_kernel(a);
-	return last[next].ours;
+	last[next].ours = ours != 0;
+	return ours;
 }
 
 /* ---- dialling ---- */
@@ -162,10 +169,16 @@ static void up_ready(struct source *s, uint32_t events)
 
 void dial_next(struct flow *f)
 {
+	const char *why = "unreachable";
+
 	while (f->addr_at < f->addr_n) {
 		const struct resolve_addr *a = &f->addr[f->addr_at++];
 		int fd = dial(a, f->dest.port);
 
+		if (fd < 0 && ran_out(-fd)) {
+			why = "overload";
+			break;
+		}
 		if (fd < 0)
 			continue;
 		f->up = (struct source){.ready = up_ready, .fd = fd};
@@ -180,9 +193,9 @@ void dial_next(struct flow *f)
 		return;
 	}
 	if (f->away != 0)
-		handover_no_up(f, "unreachable");
+		handover_no_up(f, why);
 	else
-		flow_close(f, "unreachable", true);
+		flow_close(f, why, true);
 }
 
 /* postgres: 'S' means that TLS follows, which the rule's name must be in; anything else, that it
@@ -234,10 +247,16 @@ static void judge_and_dial(struct flow *f, const struct resolve_result *res)
 		flow_deny(f, "overload", res);
 		return;
 	}
-	for (uint32_t i = 0; i < res->n; i++)
-		if (judge_addr(f->b->judge, &f->dest, &f->v, &res->addr[i], is_ours(&res->addr[i], now),
-			       &reason))
+	for (uint32_t i = 0; i < res->n; i++) {
+		int ours = is_ours(&res->addr[i], now);
+
+		if (ours < 0) {
+			flow_deny(f, "overload", res);
+			return;
+		}
+		if (judge_addr(f->b->judge, &f->dest, &f->v, &res->addr[i], ours != 0, &reason))
 			f->addr[f->addr_n++] = res->addr[i];
+	}
 	if (f->addr_n == 0) {
 		flow_deny(f, reason, res);
 		return;

@@ -3,6 +3,7 @@
 #include "base/num.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -71,16 +72,14 @@ static void reset(struct source *s)
 		(void)setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
-void flow_bury(struct flow *f, bool hard)
+/* Give back everything but its place among the connections. */
+static void release(struct flow *f, bool hard)
 {
 	struct box *b = f->b;
 
-	if (f->state == F_DEAD)
-		return;
 	b->streams -= f->state == F_DNS ? 1 : 0;
 	if (f->away != 0)
 		handover_forget(f);
-	f->state = F_DEAD;
 	if (hard) {
 		reset(&f->client);
 		reset(&f->up);
@@ -95,11 +94,21 @@ void flow_bury(struct flow *f, bool hard)
 	f->first = NULL;
 	f->first_cap = 0;
 	f->addr = NULL;
+	not_busy(f);
+}
+
+void flow_bury(struct flow *f, bool hard)
+{
+	struct box *b = f->b;
+
+	if (f->state == F_DEAD)
+		return;
+	release(f, hard);
+	f->state = F_DEAD;
 	if (f->ruled)
 		judge_close(b->judge, &f->v);
 	if (f->counted)
 		judge_close(b->judge, NULL);
-	not_busy(f);
 	*f->at = f->next;
 	if (f->next != NULL)
 		f->next->at = f->at;
@@ -120,23 +129,51 @@ void flow_deny(struct flow *f, const char *reason, const struct resolve_result *
 		flow_bury(f, true);
 }
 
-void flow_close(struct flow *f, const char *why, bool hard)
+static bool tell_end(struct flow *f)
 {
 	struct judge_record r = {.event = "close",
 				 .allow = true,
 				 .reason = "closed",
-				 .close_reason = why,
+				 .close_reason = f->why,
 				 .bytes_up = f->to_up.total,
 				 .bytes_down = f->to_client.total,
-				 .dur_ms = f->b->loop->now_ms - f->begun_ms};
+				 .dur_ms = f->moved_ms - f->begun_ms};
 
 	flow_note(f, &r);
 	if (f->out.port != 0) {
 		r.local_out = &f->out;
 		r.connect_ms = f->connect_ms;
 	}
-	(void)box_record(f->b, &r);
-	flow_bury(f, hard);
+	return box_record(f->b, &r);
+}
+
+/* So many ends may come at once that the pipe does not take them: each then keeps its place, which limits count, until it is
+ * told. There are never more of them than there were connections. */
+void flow_close(struct flow *f, const char *why, bool hard)
+{
+	(void)snprintf(f->why, sizeof(f->why), "%s", why);
+	f->moved_ms = f->b->loop->now_ms;
+	if (f->b->over == NULL && tell_end(f)) {
+		flow_bury(f, hard);
+		return;
+	}
+	release(f, hard);
+	f->state = F_OVER;
+	f->over_next = NULL;
+	*f->b->over_end = f;
+	f->b->over_end = &f->over_next;
+}
+
+void flows_told(struct box *b)
+{
+	while (b->over != NULL && (b->rec.broken || tell_end(b->over))) {
+		struct flow *f = b->over;
+
+		b->over = f->over_next;
+		if (b->over == NULL)
+			b->over_end = &b->over;
+		flow_bury(f, true);
+	}
 }
 
 /* Of one whose fate was not recorded yet: as a refusal; else as an end. */
@@ -242,6 +279,7 @@ void client_ready(struct source *s, uint32_t events)
 			end(f, "client_gone");
 		break;
 	case F_AWAY:
+	case F_OVER:
 	case F_DEAD:
 		break;
 	}
@@ -282,7 +320,9 @@ void flows_judged(struct box *b)
 	judge_recount(b->judge);
 	for (struct flow *f = b->flows; f != NULL; f = next) {
 		next = f->next;
-		if (f->state != F_DNS)
+		if (f->state == F_OVER)
+			f->ruled = false;
+		else if (f->state != F_DNS)
 			judge_again(f);
 	}
 }
@@ -322,6 +362,7 @@ static void check_time(struct flow *f)
 		else if (l->max_conn_s != 0 && now - f->begun_ms >= (uint64_t)l->max_conn_s * 1000)
 			end(f, "max_conn_s");
 		break;
+	case F_OVER:
 	case F_DEAD:
 		break;
 	}
@@ -339,10 +380,15 @@ void flows_sweep(struct box *b)
 
 void flows_close(struct box *b)
 {
-	while (b->flows != NULL) {
-		if (b->flows->recorded)
-			flow_close(b->flows, "sandbox_ended", true);
+	struct flow *next;
+
+	for (struct flow *f = b->flows; f != NULL; f = next) {
+		next = f->next;
+		if (f->state == F_OVER)
+			continue;
+		if (f->recorded)
+			flow_close(f, "sandbox_ended", true);
 		else
-			flow_bury(b->flows, true);
+			flow_bury(f, true);
 	}
 }

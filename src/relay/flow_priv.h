@@ -23,6 +23,7 @@ enum flow_state {
 	F_FIRST_TLS, /* postgres: waits for the ClientHello that follows */
 	F_RELAY,
 	F_AWAY,    /* the process that reads HTTP has the client, see handover.h */
+	F_OVER,    /* has ended and holds nothing, but its record waits for room */
 	F_DEAD,
 };
 enum { FIRST_MAX = 64 * 1024, FIRST_MS = 10000, FIRST_ROOM = 2048, DNS_MS = 30000 };
@@ -37,7 +38,8 @@ struct flow {
 	bool resolving;       /* its answer will come, whatever else happens */
 	bool streaming;       /* dns_stream is at work */
 	uint64_t away;        /* number of one that was handed over; 0 = it was not */
-	struct flow *away_next;
+	struct flow *away_next, *over_next;
+	char why[JUDGE_WORD_MAX]; /* OVER: how it ended */
 	bool away_closed;     /* there it has ended already */
 	bool recorded;        /* a permission was recorded, so an end is */
 	struct judge_dest dest;

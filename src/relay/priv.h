@@ -3,8 +3,10 @@
 #include "net/net.h"
 #include "gate/judge.h"
 #include "relay/pump.h"
+#include "relay/records.h"
 #include "relay/resolve.h"
 #include "sys/loop.h"
+#include "wire/gate.h"
 
 #include <netinet/in.h>
 
@@ -13,24 +15,24 @@ struct lookup;
 struct question; /* names.c: a datagram whose answer waits for the real name's */
 
 struct box {
-	char id[36], tier[16];
+	char id[36], tier[16], task[GATE_TASK_MAX];
 	struct loop *loop;
 	struct source sock[NET_SOCKS]; /* by enum net_sock */
-	int rec_fd;
-	uint64_t seq;              /* of the next record */
-	uint64_t lost;             /* records that found the pipe full, reports the kernel could not keep */
+	struct records rec;
 	struct judge *judge;       /* rules, names, answers, limits: the pure part */
 	struct resolver *resolver;
 	char *resolvers;           /* when the rules name none */
 	struct lookup *lookups;    /* what names were resolved to a moment ago */
 	uint32_t questions_n;      /* datagrams that wait */
 	struct flow *flows;
+	struct flow *over, **over_end; /* have ended, but their records found no room yet */
 	struct flow *busy, **busy_end; /* have work left that no event announces */
 	uint64_t turn_left;        /* bytes that may still be moved in this turn */
 	uint64_t first_room;       /* bytes held of clients' first ones */
 	uint32_t streams;          /* of questions over TCP */
 	bool again;                /* queues were left unfinished */
-	bool kill_wanted;          /* told once */
+	bool kill_wanted;          /* told once; nothing is permitted any more */
+	bool ends;                 /* box_end was called */
 	uint64_t sweep_at_ms;      /* when the connections' clocks are looked at next */
 	void (*kill)(struct box *b, const char *why);
 };
@@ -47,17 +49,24 @@ enum {
 };
 
 /* ---- box.c ---- */
-/* rec_fd is the box's when this returns 0. */
-int must_check box_open(struct loop *l, const char *id, const char *tier, const char *rules, size_t n,
-			const char *resolvers, int rec_fd, struct box **ret, struct err *e);
+/* q: whose it is. rec_fd is the box's when this returns 0. */
+int must_check box_open(struct loop *l, const struct gate_ask *q, const char *rules, const char *resolvers, int rec_fd,
+			struct box **ret, struct err *e);
 /* The sandbox's sockets: the box's when this returns 0. */
 int must_check box_sockets(struct box *b, const int fds[NET_SOCKS], struct err *e);
-void box_free(struct box *b); /* closes every connection first, with its record */
+/* Close every connection, each with its record. The box is to be freed when box_over says so. */
+void box_end(struct box *b);
+bool box_over(struct box *b); /* no record waits for room any more */
+void box_free(struct box *b); /* at once; records that wait are gone */
 /* Other rules: connections they do not permit are closed. On failure the old ones go on, and a record says so. */
 int must_check box_policy(struct box *b, const char *rules, size_t n, struct err *e);
 /* Once per turn: timers, and what had used its turn up. Returns milliseconds until it wants the next. */
 int box_tick(struct box *b);
-/* Write one decision. False when there is no room: then what it is about must not happen. */
+/*
+ * Write one decision. False when there is no room: of a permission, that then must not happen; of an end, that must be told
+ * later. A refusal that finds none is counted, and told as a repeat when there is; what cannot even be counted is a number
+ * (`lost`) in the next record. So nothing goes unsaid, and what is kept has a bound.
+ */
 bool box_record(struct box *b, struct judge_record *r);
 
 /* ---- lookup.c ---- */
@@ -76,6 +85,7 @@ void flows_busy(struct box *b);   /* those that had used their turn up */
 void flows_sweep(struct box *b);  /* clocks */
 void flows_judged(struct box *b); /* b->judge is new: each is decided again */
 void flows_close(struct box *b);
+void flows_told(struct box *b);   /* there is room for records: ends that were not told yet */
 
 /* ---- names.c ---- */
 void names_udp(struct box *b);

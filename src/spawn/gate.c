@@ -72,7 +72,7 @@ static int ask(const struct gate *g, struct gate_ask *q, const char *text, const
 }
 
 /* The rules go before the program is even loaded: it reads them while the sandbox is made. */
-static int send_rules(struct gate *g, const char *tier, const char *rules, size_t n)
+static int send_rules(struct gate *g, const struct gate_who *who, const char *rules, size_t n)
 {
 	struct gate_ask q = {.kind = GATE_ATTACH, .text_n = (uint32_t)n};
 	_cleanup_close_ int far_fd = -1;
@@ -83,13 +83,13 @@ static int send_rules(struct gate *g, const char *tier, const char *rules, size_
 	g->rec_fd = rec[0];
 	far_fd = rec[1];
 	(void)fcntl(far_fd, F_SETPIPE_SZ, RECORDS_ROOM);
-	(void)snprintf(q.tier, sizeof(q.tier), "%s", tier);
+	(void)snprintf(q.tier, sizeof(q.tier), "%s", who->tier);
+	(void)snprintf(q.task, sizeof(q.task), "%s", who->task != NULL ? who->task : "");
 	host_resolvers(&q);
 	return ask(g, &q, rules, &far_fd, 1);
 }
 
-int gate_start(struct gate *g, const char *sandbox, const char *tier, const char *rules, size_t n, int peer_fd,
-	       struct err *e)
+int gate_start(struct gate *g, const struct gate_who *who, const char *rules, size_t n, int peer_fd, struct err *e)
 {
 	_cleanup_close_ int prog_fd = -1, far_fd = -1, high_fd = -1, high_peer = -1;
 	int ctl[2], r, room = GATE_TEXT_MAX * 2;
@@ -105,9 +105,9 @@ int gate_start(struct gate *g, const char *sandbox, const char *tier, const char
 		return err_set(e, ERR_INTERNAL, errno, "the gate's socket: %s", strerror(errno));
 	g->ctl_fd = ctl[0];
 	far_fd = ctl[1];
-	(void)snprintf(g->sandbox, sizeof(g->sandbox), "%s", sandbox);
+	(void)snprintf(g->sandbox, sizeof(g->sandbox), "%s", who->sandbox);
 	(void)setsockopt(g->ctl_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	r = send_rules(g, tier, rules, n);
+	r = send_rules(g, who, rules, n);
 	/* dup2 to the same number would leave it closed by execve */
 	high_fd = r < 0 ? -1 : fcntl(far_fd, F_DUPFD_CLOEXEC, 16);
 	if (r == 0 && high_fd >= 0 && peer_fd >= 0)

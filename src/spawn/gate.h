@@ -17,13 +17,18 @@ struct gate {
 	char sandbox[36];
 };
 
+/* Whose gate it is, as records say it. task: NULL = the caller has no word for it. */
+struct gate_who {
+	const char *sandbox, *tier, *task;
+};
+
 void gate_init(struct gate *g);
 /*
  * Start the program, found beside our own, and tell it the rules of the sandbox that will be: it locks itself in and reads
  * them while the sandbox is made. peer_fd: its end of the pair with the process that reads HTTP (wire/inspect.h), which
  * stays the caller's; -1 = there is no such process.
  */
-int must_check gate_start(struct gate *g, const char *sandbox, const char *tier, const char *rules, size_t n, int peer_fd,
+int must_check gate_start(struct gate *g, const struct gate_who *who, const char *rules, size_t n, int peer_fd,
 			  struct err *e);
 /* The sandbox is there: hand its sockets over (they are closed here in any case), once the gate has taken the rules. */
 int must_check gate_give(struct gate *g, struct net_socks *socks, struct err *e);

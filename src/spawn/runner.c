@@ -229,11 +229,12 @@ static int plan_net(const struct spec *spec, struct net_plan **ret, struct err *
 /* Both are started, then both answers waited for: the sandbox's files need what the second one says. */
 static int start_gate(struct runner *r, const struct spec *spec, struct err *e)
 {
+	struct gate_who who = {.sandbox = spec->id, .tier = spec->tier, .task = spec->task};
 	size_t n = strlen(spec->egress);
 	int rc = inspect_start(&r->inspect, spec->id, spec->egress, n, e);
 
 	if (rc == 0)
-		rc = gate_start(&r->gate, spec->id, spec->tier, spec->egress, n, r->inspect.peer_fd, e);
+		rc = gate_start(&r->gate, &who, spec->egress, n, r->inspect.peer_fd, e);
 	return rc < 0 ? rc : inspect_trust(&r->inspect, e);
 }
 

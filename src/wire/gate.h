@@ -22,7 +22,7 @@ enum gate_kind {
 	GATE_POLICY_KEPT = 106, /* why: the new rules cannot be used, the old ones go on */
 };
 
-enum { GATE_TEXT_MAX = 128 * 1024, GATE_RESOLVERS_MAX = 3, GATE_WHY_MAX = 256, GATE_SOCKS_MAX = 4 };
+enum { GATE_TEXT_MAX = 128 * 1024, GATE_RESOLVERS_MAX = 3, GATE_WHY_MAX = 256, GATE_SOCKS_MAX = 4, GATE_TASK_MAX = 68 };
 
 struct gate_ask {
 	uint32_t kind;
@@ -31,6 +31,7 @@ struct gate_ask {
 	uint32_t zero;
 	char sandbox[36]; /* id, NUL-terminated */
 	char tier[16];
+	char task[GATE_TASK_MAX]; /* ATTACH: the caller's word for what it runs, for records; "" = none */
 	char resolver[GATE_RESOLVERS_MAX][56]; /* ATTACH: IP addresses to ask names of, when the rules name none */
 };
 

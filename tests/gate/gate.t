@@ -109,6 +109,69 @@ def rules_may_end_the_sandbox(m):
 
 
 @case
+def rules_may_have_it_told_at_once(m):
+    """The caller is told while the program runs, and once; -q says nothing; the record has a mark."""
+    if W is None:
+        raise Skip("namespaces for the servers need root")
+    conf, log = m.put("r", gateworld.RULES + "on_deny: {alert_after: 2}\nrules: [{host: x.allowed.test, ports: 7}]\n"), m.path("log")
+    for quiet in ((), ("-q",)):
+        p = m.popen(m.run_argv("--egress", conf, "--egress-log", log, "-i", *quiet, "--", "/usr/bin/python3", "-c", gateworld.INSIDE
+                               + f"tcp('{B}', 80); tcp('{B}', 443); sys.stdin.readline()"), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        if not quiet:
+            line = p.stderr.readline()
+            ok(f"blocked tcp {B}:443: raw_ip".encode() in line and p.poll() is None, f"{line}")
+        _, err = p.communicate(b"\n", timeout=20)
+        eq((p.returncode, b"at once" in err, err == b""), (0, False, bool(quiet)), f"{err}")
+    with open(log, encoding="ascii") as f:
+        eq([json.loads(x).get("alert") for x in f], [None, True] * 2, "the second of each run")
+
+
+@case
+def records_are_a_chain(m):
+    """What was changed, taken out, added or moved is found, by its line; what was cut off, by the last hash that the run told."""
+    if W is None:
+        raise Skip("namespaces for the servers need root")
+    log, conf = m.path("log"), m.put("r", gateworld.RULES)
+    for task in ("job-1", "job-2"):
+        r = m.py(gateworld.INSIDE + f"tcp('x.allowed.test', 7); tcp('{B}', 80); tcp('{B}', 443)", "--egress", conf, "--egress-log", log, "--task", task,
+                 "--json", "--allow", "*.allowed.test:7")
+        out = json.loads(r.out)
+        eq((out["task"], out["egress"]["records"], out["egress"]["lost"]), (task, 4, 0), f"{out}")
+    with open(log, "rb") as f:
+        lines = f.readlines()
+    recs = [json.loads(x) for x in lines]
+    eq([x["task_id"] for x in recs], ["job-1"] * 4 + ["job-2"] * 4, "whose each is")
+    ok(all(x["lifecycle_id"] == x["lineage_id"] == x["sandbox_id"] for x in recs) and len({x["lifecycle_id"] for x in recs}) == 2, "ids")
+
+    def verify(lines, *more):
+        return m.brig("egress", "verify", m.put("copy", b"".join(lines)), *more)
+
+    def refused(at, lines, *more):
+        r = verify(lines, *more)
+        ok(r.rc == 125 and r.out == b"" and (b":%d: " % at if at else b"cut off") in r.err, f"line {at}: {r!r}")
+    r = done(verify(lines, out["egress"]["head"]))
+    eq(r.out.split()[1::3], [b"4", b"4"], f"{r!r}")
+    eq([x["head"] for x in json.loads(done(m.brig("egress", "verify", "--json", log)).out)][1], out["egress"]["head"], "the same hash")
+    for at in range(8):
+        changed = lines[at].replace(b'"verdict":"', b'"verdict": "')
+        if at % 4 != 3:  # the last of a chain: see below
+            refused(at + 2, lines[:at] + [changed] + lines[at + 1:])
+            refused(at + 1, lines[:at] + lines[at + 1:])
+            refused(at + 1, lines[:at] + [lines[at + 1], lines[at]] + lines[at + 2:])
+        refused(at + 2, lines[:at + 1] + lines[at:])
+        refused(at + 1, lines[:at] + [lines[at][:-1] + b"\0\n"] + lines[at + 1:])
+    eq(verify(lines[:-1]).rc, 0, "cut off cannot be seen without the hash")
+    refused(0, lines[:-1], out["egress"]["head"])
+    refused(0, lines[:-1] + [lines[-1].replace(b'"verdict":"', b'"verdict": "')], out["egress"]["head"])
+    refused(9, lines + [b"{}\n"])
+    refused(9, lines + [b"x" * 100000])
+    eq(verify([lines[0], lines[4], lines[1], lines[5]]).rc, 0, "chains of two sandboxes may be mixed")
+    for bad in ("", "a b", "x" * 65, "a\"b", "\x1b[2J"):
+        r = m.run("--task", bad, "--", "true")
+        ok(r.rc == 125 and b"--task" in r.err and b"\x1b" not in r.err, f"{bad!r}: {r!r}")
+
+
+@case
 def killed_gate_ends_the_sandbox(m):
     """Connections are reset, nothing passes, and the caller is told."""
     if W is None:

@@ -227,7 +227,7 @@ int main(int argc, char **argv)
 	gate_init(&gate);
 	if (pid < 0 || net_take(sock[0], &socks) < 0)
 		return EXIT_TOOL; /* the child has said why */
-	if (gate_start(&gate, "guest", "microvm", text, (size_t)n, -1, &e) < 0 ||
+	if (gate_start(&gate, &(struct gate_who){.sandbox = "guest", .tier = "microvm"}, text, (size_t)n, -1, &e) < 0 ||
 	    gate_give(&gate, &socks, &e) < 0) {
 		(void)fprintf(stderr, "gate_guest: %s\n", e.msg);
 		gate_done(&gate);

@@ -36,6 +36,21 @@ TEST(equal_refusals_are_one_record_and_a_count)
 	judge_free(j);
 }
 
+TEST(what_found_no_room_is_told_when_there_is)
+{
+	struct judge *j = rules("on_deny dedupe_window_s 10\n"), *all = rules("on_deny dedupe_window_s 0\n");
+	struct judge_dest d = {.named = true, .port = 443, .name = "a.test"};
+	struct judge_record r = {.event = "connect", .reason = "no_rule", .transport = "tcp", .dest = &d}, told;
+
+	CHECK(judge_note(j, &r, 1000) && judge_unwritten(j, &r) && !judge_note(j, &r, 1001));
+	CHECK(judge_repeats(j, 1002, false, &told) && told.suppressed == 2); /* long before the window is over */
+	CHECK(judge_unwritten(j, &told) && judge_repeats(j, 1003, false, &told) && told.suppressed == 2);
+	CHECK(!judge_repeats(j, 1004, true, &told));
+	CHECK(judge_note(all, &r, 1000) && !judge_unwritten(all, &r)); /* nothing is remembered: the caller counts */
+	judge_free(j);
+	judge_free(all);
+}
+
 TEST(many_different_ones_are_all_written)
 {
 	struct judge *j = rules("");
@@ -72,12 +87,15 @@ TEST(a_record_fits_whatever_it_holds)
 	struct judge_hello h = {.ech = true};
 	struct judge_dest d = {.named = true, .port = 443};
 	struct resolve_result res = {.n = RESOLVE_ADDRS_MAX, .cnames_n = RESOLVE_CNAMES_MAX};
-	char long_text[300];
+	char long_text[300], hash[65] = "";
 	struct judge_req q = {.method = "GET", .host = long_text, .path = long_text, .status = 200, .inject_header = "a", .secret_ref = long_text};
-	struct judge_who who = {.sandbox = "s", .tier = "container"};
+	struct judge_who who = {.task = hash, .sandbox = "12345678901234567890", .lifecycle = "12345678901234567890",
+				.lineage = "12345678901234567890", .tier = "container"};
+	struct judge_place at = {.seq = UINT64_MAX, .prev_hash = hash, .lost = UINT64_MAX};
 	struct judge_record r = {.event = "request", .reason = "no_rule", .dest = &d, .hello = &h, .resolved = &res, .req = &q};
 	struct buf out;
 
+	memset(hash, 'a', 64);
 	memset(long_text, '"', sizeof(long_text) - 1);
 	long_text[sizeof(long_text) - 1] = '\0';
 	memset(h.sni, 1, sizeof(h.sni) - 1);
@@ -87,7 +105,7 @@ TEST(a_record_fits_whatever_it_holds)
 	for (int i = 0; i < RESOLVE_CNAMES_MAX; i++)
 		memset(res.cname[i], 2, 255);
 	buf_init(&out, PIPE_BUF);
-	CHECK(judge_line(j, &r, &who, UINT64_MAX, &out) == 0 && out.len <= PIPE_BUF);
+	CHECK(judge_line(j, &r, &who, &at, &out) == 0 && out.len <= PIPE_BUF);
 	for (size_t i = 0; i < out.len; i++)
 		CHECK((buf_head(&out)[i] >= 0x20 && buf_head(&out)[i] < 0x7f) || i == out.len - 1);
 	buf_done(&out);

@@ -48,6 +48,19 @@ TEST(found_whatever_comes_at_a_time)
 	}
 }
 
+TEST(nothing_between_is_masked)
+{
+	uint64_t found;
+
+	needles_done(&set);
+	CHECK(needles_add(&set, "aaaaaaaaaa", 10, 0) == 0 && needles_add(&set, "aaaaaaaaaabaaaaaaaaaaaaaaaaaaaa", 31, 1) == 0);
+	for (size_t step = 1; step < 30; step++) {
+		const char *got = run("aaaaaaaaaabaaaaaaaaaax", step, &found);
+
+		CHECK(got[10] == 'b' && got[21] == 'x' && got[9] == '*' && got[20] == '*' && found == 1);
+	}
+}
+
 TEST(overlapping_ones)
 {
 	uint64_t found;
