@@ -16,6 +16,7 @@ _brig()
 		--root) mapfile -t COMPREPLY < <(compgen -W 'readonly overlay' -- "$cur"); return ;;
 		--root-caps) mapfile -t COMPREPLY < <(compgen -W 'none files' -- "$cur"); return ;;
 		--require) return ;;
+		--task) return ;;
 		--timeout) return ;;
 		--memory|-m) return ;;
 		--cpus) return ;;
@@ -37,7 +38,7 @@ _brig()
 		--result-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		--receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		esac
-		opts='--tier --image --profile --root --root-caps --require --timeout --memory --cpus --pids --disk --env --secret-env --workdir --user --interactive --tty --file --out --out-patch --exclude --gitignore --allow --allow-cidr --deny --egress --egress-log --json --result-file --receipt --quiet --verbose --help'
+		opts='--tier --image --profile --root --root-caps --require --task --timeout --memory --cpus --pids --disk --env --secret-env --workdir --user --interactive --tty --file --out --out-patch --exclude --gitignore --allow --allow-cidr --deny --egress --egress-log --json --result-file --receipt --quiet --verbose --help'
 		words='' ;;
 	check)
 		case $prev in
@@ -60,7 +61,7 @@ _brig()
 		case $prev in
 		esac
 		opts='--json --help'
-		words='set show list' ;;
+		words='set show list verify' ;;
 	image)
 		case $prev in
 		esac

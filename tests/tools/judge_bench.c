@@ -114,8 +114,9 @@ int main(int argc, char **argv)
 			const struct judge_who who = {.sandbox = "a2b3", .lifecycle = "a2b3", .lineage = "a2b3", .tier = "container"};
 			const struct judge_record r = {.event = "connect", .allow = true, .reason = v.reason, .rule = v.rule,
 						       .transport = "tcp", .dest = &d[1], .dialed = &server};
+			const struct judge_place at = {.seq = (uint64_t)i, .prev_hash = ""};
 
-			if (judge_line(j, &r, &who, (uint64_t)i, &line) < 0)
+			if (judge_line(j, &r, &who, &at, &line) < 0)
 				return 1;
 			buf_consume(&line, line.len);
 		}
