@@ -95,6 +95,8 @@ static void finish(struct launch_run *r)
 		runner_finish(r->runner, r->l->result.how != HOW_EXIT || r->l->result.code != 0);
 	else
 		runner_kill(r->runner);
+	if (r->gate != NULL)
+		gate_detach(r->gate); /* its last records, then the end of their pipe: while the sandbox goes */
 	inlet_stop(&r->in);
 	for (int i = 0; i < 2; i++)
 		outlet_last(&r->l->out[i]);
@@ -741,10 +743,10 @@ static int attend(struct launch_run *r, struct err *e)
 	if (ret == 0)
 		runner_wait(r->runner, &l->end);
 	door_free(r->door);
-	if (r->gate != NULL) {
-		gate_detach(r->gate); /* its last records, then the end of the pipe */
+	if (r->gate != NULL && r->phase != PHASE_ENDING)
+		gate_detach(r->gate); /* it never came to a beginning */
+	if (r->gate != NULL)
 		egress_log_drain(l->egress, r->gate->rec_fd, LAST_RECORDS_MS);
-	}
 	if (ret == 0 && r->fault.kind != ERR_NONE) {
 		*e = r->fault;
 		ret = r->fault.errnum > 0 ? -r->fault.errnum : -EINVAL;

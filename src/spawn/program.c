@@ -1,12 +1,15 @@
 #include "spawn/program.h"
 
 #include "base/cleanup.h"
+#include "sys/clone.h"
 #include "sys/ids.h"
+#include "sys/raw.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
-#include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -60,50 +63,84 @@ int program_find(const char *name, char *path, size_t size, int *ret_fd, bool *r
 	return r;
 }
 
+/* ---- starting ----
+ *
+ * The child shares our memory until its execve, as vfork's does, but we go on meanwhile: what it needs is on a pad of its own,
+ * which the kernel marks as free when the child has left this memory (CLONE_CHILD_CLEARTID, clone(2)). It makes raw system calls
+ * only, so that errno stays ours. A program that cannot be executed closes its sockets, and is missed there.
+ */
+
 enum { CTL_FD = 3, PEER_FD = 4 }; /* wire/gate.h, wire/inspect.h */
+enum { PADS = 4, PAD_STACK = 16 * 1024, SIGSET_BYTES = 8 };
 
-static int set_signals(posix_spawnattr_t *at)
+struct pad {
+	_Alignas(16) uint8_t stack[PAD_STACK];
+	uint32_t busy; /* cleared by the kernel */
+	int ctl, peer;
+	char path[32], name[32];
+	char *argv[2], *envp[1];
+	uint64_t no_signals;
+};
+
+/* Ignored signals stay ignored: the programs end by their sockets, or by SIGKILL. */
+static void become(const void *arg)
 {
-	sigset_t none, all;
-	int r;
+	const struct pad *p = (const struct pad *)arg;
+	int null = raw_open("/dev/null", O_RDWR);
 
-	(void)sigemptyset(&none);
-	(void)sigfillset(&all);
-	/* the terminal's signals are for brig */
-	r = posix_spawnattr_setflags(at, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	if (r == 0)
-		r = posix_spawnattr_setsigmask(at, &none);
-	return r == 0 ? posix_spawnattr_setsigdefault(at, &all) : r;
+	(void)raw_call(SYS_setsid, 0, 0, 0, 0, 0); /* the terminal's signals are for brig */
+	for (int fd = 0; fd < 3; fd++)
+		(void)raw_call(SYS_dup3, null, fd, 0, 0, 0);
+	(void)raw_call(SYS_dup3, p->ctl, CTL_FD, 0, 0, 0);
+	if (p->peer >= 0)
+		(void)raw_call(SYS_dup3, p->peer, PEER_FD, 0, 0, 0);
+	(void)raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&p->no_signals, 0, SIGSET_BYTES, 0);
+	if (null >= 0) /* everything but these is closed by execve */
+		(void)raw_call(SYS_execve, (long)p->path, (long)p->argv, (long)p->envp, 0, 0);
+	for (;;)
+		(void)raw_call(SYS_exit_group, 127, 0, 0, 0, 0);
+}
+
+static struct pad *free_pad(void)
+{
+	static struct pad pad[PADS];
+	static uint32_t next;
+	struct pad *p = &pad[next++ % PADS];
+	uint32_t busy;
+
+	while ((busy = __atomic_load_n(&p->busy, __ATOMIC_ACQUIRE)) != 0)
+		(void)syscall(SYS_futex, &p->busy, FUTEX_WAIT, busy, NULL, NULL, 0);
+	return p;
 }
 
 int program_spawn(int prog_fd, const char *name, int ctl, int peer, pid_t *ret)
 {
-	char path[32], arg0[32], *argv[] = {arg0, NULL}, *envp[] = {NULL};
 	_cleanup_close_ int high_fd = fcntl(prog_fd, F_DUPFD_CLOEXEC, 16); /* out of the way of 3 and 4 */
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t at;
-	int r;
+	struct pad *p = free_pad();
+	struct clone_args args = {.flags = CLONE_VM | CLONE_CHILD_CLEARTID,
+				  .child_tid = (uintptr_t)&p->busy,
+				  .exit_signal = SIGCHLD,
+				  .stack = (uintptr_t)p->stack,
+				  .stack_size = PAD_STACK};
+	sigset_t all, old;
+	pid_t pid;
 
 	if (high_fd < 0)
 		return -errno;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", high_fd);
-	(void)snprintf(arg0, sizeof(arg0), "%s", name);
-	if (posix_spawn_file_actions_init(&fa) != 0)
-		return -ENOMEM;
-	if (posix_spawnattr_init(&at) != 0) {
-		(void)posix_spawn_file_actions_destroy(&fa);
-		return -ENOMEM;
+	p->ctl = ctl;
+	p->peer = peer;
+	(void)snprintf(p->path, sizeof(p->path), "/proc/self/fd/%d", high_fd);
+	(void)snprintf(p->name, sizeof(p->name), "%s", name);
+	p->argv[0] = p->name;
+	p->busy = 1;
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_BLOCK, &all, &old); /* no handler of ours may run there */
+	pid = sys_clone3_call(&args, become, p);
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	if (pid < 0) {
+		p->busy = 0;
+		return pid;
 	}
-	r = set_signals(&at);
-	for (int fd = 0; r == 0 && fd < 3; fd++)
-		r = posix_spawn_file_actions_addopen(&fa, fd, "/dev/null", O_RDWR, 0);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&fa, ctl, CTL_FD);
-	if (r == 0 && peer >= 0)
-		r = posix_spawn_file_actions_adddup2(&fa, peer, PEER_FD);
-	if (r == 0)
-		r = posix_spawn(ret, path, &fa, &at, argv, envp); /* everything but these is closed by execve */
-	(void)posix_spawnattr_destroy(&at);
-	(void)posix_spawn_file_actions_destroy(&fa);
-	return -r;
+	*ret = pid;
+	return 0;
 }
