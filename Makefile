@@ -8,6 +8,8 @@ OUT := $(if $(filter release,$(V)),build,build/$(V))
 
 # Modules linked into each program (folders below src/).
 MODS_brig := base sys wire parse core net gate egress tier session receipt image spawn cli
+MODS_brig-spawn := base sys wire parse core net gate egress tier session image spawn keep spawnd
+LIBS_brig-spawn := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring
 MODS_brig-init := base sys wire parse guest
 MODS_brig-gate := base sys net gate relay
 LIBS_brig-gate := -lcares -lsodium
@@ -76,6 +78,7 @@ ifeq ($(V),release)
   PROG_LIBS = $(patsubst -l%,/usr/lib/$(shell gcc -print-multiarch)/lib%.a,$(LIBS_$(@F)))
   MODS_brig += compat
   MODS_brig-gate += compat
+  MODS_brig-spawn += compat
 else
   PROG_CC := $(CC)
   PROG_CFLAGS := $(CFLAGS)
@@ -93,7 +96,7 @@ objs    = $(patsubst %.c,$(O)/%.o,$(foreach m,$(1),$(shell find src/$(m) -name '
 Q := $(if $(VERBOSE),,@)
 say = @$(if $(VERBOSE),:,printf '  %-5s %s\n' $(1) $(2))
 
-all: $(OUT)/brig $(OUT)/brig-init $(OUT)/brig-gate $(OUT)/brig-inspect $(OUT)/brigd
+all: $(OUT)/brig $(OUT)/brig-spawn $(OUT)/brig-init $(OUT)/brig-gate $(OUT)/brig-inspect $(OUT)/brigd
 include $(sort $(wildcard mk/*.mk))
 
 build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '*.[ch]')
@@ -144,6 +147,10 @@ $(OUT)/brig-init: $(call prog_objs,brig-init) $(O)/sources
 	$(call say,LINK,$@)
 	$(link_prog)
 	$(Q)! readelf -lW $@ | grep INTERP || [ $(V) != release ] # it must need nothing of the image
+$(OUT)/brig-spawn: $(call prog_objs,brig-spawn) $(O)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(link_prog)
 $(OUT)/brig-gate: $(call prog_objs,brig-gate) $(O)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)

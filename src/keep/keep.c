@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /*
  * The keeper's loop. Each turn: events set flags; the agent's stream is read and written (callbacks

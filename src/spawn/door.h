@@ -30,5 +30,7 @@ struct door_said {
 };
 /* Ask and wait. NOT_FOUND: no such sandbox runs with a gate. INVALID: refused; e says why. */
 int must_check door_call(const char *id, uint32_t kind, const char *text, size_t n, struct door_said *ret, struct err *e);
+/* Take away the door of a sandbox that has ended, if its holder could not. */
+void door_remove(const char *id);
 /* The ids of sandboxes that have a door, each with a line end; what dead ones left is removed. The caller's to free. */
 int must_check door_list(char **ret, struct err *e);

@@ -108,6 +108,15 @@ int door_call(const char *id, uint32_t kind, const char *text, size_t n, struct 
 	return hear(fd, ret, e);
 }
 
+void door_remove(const char *id)
+{
+	_cleanup_close_ int dir_fd = -1;
+	struct sockaddr_un a;
+
+	if (door_dir(false, &dir_fd, NULL) == 0 && door_addr(dir_fd, id, &a))
+		(void)unlinkat(dir_fd, id, 0);
+}
+
 /* ---- list ---- */
 
 static bool is_open(int dir_fd, const char *id)

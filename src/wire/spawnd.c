@@ -60,7 +60,7 @@ static int check_fields(const struct spawnd_ask *a, struct err *e)
 		return BAD(e, "template");
 	if (!field_ok(a->tenant, SPAWND_NAME_MAX, LOWER UPPER DIGITS "._-") || (a->tenant[0] != '\0') != start)
 		return BAD(e, "tenant");
-	if (!start && a->timeout_ms != 0)
+	if (a->zero != 0 || (!start && a->timeout_ms != 0))
 		return BAD(e, "timeout");
 	if (a->egress > (rules ? (uint32_t)SPAWND_EGRESS_SET : 0u))
 		return BAD(e, "egress");
@@ -92,7 +92,7 @@ int spawnd_tell_check(const void *p, size_t n, struct spawnd_tell *ret, const ch
 	if (n < sizeof(*ret))
 		return BAD(e, "too short");
 	memcpy(ret, p, sizeof(*ret));
-	if (ret->kind < SPAWND_REPLY || ret->kind > SPAWND_ENDED || ret->zero != 0)
+	if (ret->kind < SPAWND_REPLY || ret->kind > SPAWND_ENDED)
 		return BAD(e, "kind");
 	if (ret->text_n > SPAWND_END_MAX || n - sizeof(*ret) != ret->text_n)
 		return BAD(e, "size");

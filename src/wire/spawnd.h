@@ -51,6 +51,7 @@ struct spawnd_ask {
 	char id[SPAWND_ID_MAX + 4];         /* START, KILL, END, FORGET, EGRESS: [a-z0-9], 8 to 32; else empty */
 	char template[SPAWND_NAME_MAX + 4]; /* START: a name or alias; else empty */
 	char tenant[SPAWND_NAME_MAX + 4];   /* START: [A-Za-z0-9._-]; else empty */
+	uint32_t zero;
 };
 
 enum spawnd_kind {
@@ -68,13 +69,13 @@ struct spawnd_tell {
 	uint32_t text_n;    /* bytes after this header */
 	uint32_t value;     /* ENTRY: enum spawnd_state; REPLY to PING: SPAWND_VERSION; to START: enum runner_weaker bits */
 	int32_t pid;        /* ENTRY and REPLY to START: of the keeper; 0 = none */
-	uint32_t zero;
-	uint64_t time_ms;   /* ENTRY and REPLY to START: when it was started, since the epoch */
 	char id[SPAWND_ID_MAX + 4];
+	uint64_t time_ms;   /* ENTRY and REPLY to START: when it was started, since the epoch */
 	char template[SPAWND_NAME_MAX + 4]; /* ENTRY: its real name */
 	char tenant[SPAWND_NAME_MAX + 4];   /* ENTRY */
 	char why[256];                      /* REPLY with a failure: words for a person */
 };
+_Static_assert(sizeof(struct spawnd_ask) == 200 && sizeof(struct spawnd_tell) == 464, "headers without holes");
 
 /*
  * The n bytes that came: 0 and *text (inside p, text_n bytes, no NUL after it); -EPROTO with why for one that is malformed:
