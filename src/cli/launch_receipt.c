@@ -4,15 +4,16 @@
  *
  *      brig                                    the command's process
  *      EXEC, a socket, a file of the host
- *      opens the file, loads the key, reads    starts, and measures itself
- *      what the host knows
- *                                   <-------   report
+ *      opens the file, loads the key, reads    starts, and measures itself;
+ *      what the host knows                     PID 1 itself meanwhile
+ *                                   <-------   PID 1's half
+ *                                   <-------   the process's half
  *      compares; a difference ends it here
  *                    PROBE_GO      ------->    execve(2)
  *      composes, signs, writes                 runs
  *
- * The report is hostile and goes through probe_decode before anything looks at it; a message larger than
- * one report is none.
+ * The halves come in any order, each once. They are hostile and go through probe_decode before anything
+ * looks at them; a message larger than any half is none.
  */
 #include "base/cleanup.h"
 #include "base/num.h"
@@ -33,6 +34,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { USUAL_REPORT = 8192 };
+
 struct launch_receipt {
 	const char *path;
 	int fd; /* our end of the socket */
@@ -44,7 +47,8 @@ struct launch_receipt {
 	struct buf out;
 	struct probe probe;
 	struct receipt_diffs diffs;
-	uint8_t message[sizeof(struct probe) + 1];
+	int heard; /* halves, enum probe_half */
+	uint8_t message[PROBE_INIT_MAX + 1];
 };
 
 int launch_receipt_new(const char *path, struct launch_receipt **ret, struct err *e)
@@ -79,7 +83,7 @@ void launch_receipt_free(struct launch_receipt *r, bool leaving)
 	free(r);
 }
 
-static int load_key(bool make, struct receipt_key *ret, struct err *e)
+static int load_seed(bool make, uint8_t ret[RECEIPT_SEED], struct err *e)
 {
 	char folder[512];
 	int r = state_dir(folder, sizeof(folder) - sizeof("/keys"), e);
@@ -94,18 +98,31 @@ static int load_key(bool make, struct receipt_key *ret, struct err *e)
 	else if (access(folder, F_OK) < 0 && errno == ENOENT)
 		r = -ENOENT;
 	if (r == 0)
-		r = receipt_key_load(folder, make, ret, e);
+		r = receipt_seed_load(folder, make, ret, e);
 	if (r == -ENOENT && !make)
 		(void)err_set(e, ERR_NOT_FOUND, ENOENT,
 			      "this machine has no signing key: name the signer's by --key");
 	return r;
 }
 
+/* The seed is gone afterwards. */
+static int make_key(uint8_t seed[RECEIPT_SEED], struct receipt_key *ret, struct err *e)
+{
+	int r = receipt_key_from_seed(seed, ret);
+
+	explicit_bzero(seed, RECEIPT_SEED);
+	return r < 0 ? err_set(e, ERR_INTERNAL, EIO, "libsodium cannot start") : 0;
+}
+
 int launch_receipt_key(bool make, uint8_t pub[32], struct err *e)
 {
+	uint8_t seed[RECEIPT_SEED];
 	struct receipt_key k;
-	int r = load_key(make, &k, e);
+	int r = load_seed(make, seed, e);
 
+	if (r < 0)
+		return r;
+	r = make_key(seed, &k, e);
 	if (r == 0)
 		memcpy(pub, k.pub, RECEIPT_PUB);
 	receipt_key_wipe(&k);
@@ -192,19 +209,23 @@ static void fill_host(struct launch_receipt *r, const struct runner *runner, con
 int launch_receipt_prepare(struct launch_receipt *r, const struct runner *runner,
 			   const struct spec *spec, char *const *argv, struct err *e)
 {
+	uint8_t seed[RECEIPT_SEED];
 	int ret = receipt_file_open(r->path, &r->file, e);
 
 	if (ret == 0)
-		ret = load_key(true, &r->key, e);
+		ret = load_seed(true, seed, e);
 	if (ret < 0)
 		return ret;
 	fill_host(r, runner, spec, argv);
-	/* their pages are made now, not when the command waits for us */
-	explicit_bzero(r->message, sizeof(r->message));
-	explicit_bzero(&r->probe, sizeof(r->probe));
+	/* their pages are made now, not when the command waits for us: of most reports */
+	explicit_bzero(r->message, MIN(sizeof(r->message), (size_t)USUAL_REPORT));
+	explicit_bzero(&r->probe, MIN(sizeof(r->probe), (size_t)USUAL_REPORT));
 	ret = receipt_begin(&r->host, &r->out);
-	return ret == 0 ? 0
-			: err_set(e, ret == -ENOBUFS ? ERR_LIMITED : ERR_INTERNAL, -ret,
+	/* last: it may be what takes longest, and is needed last */
+	if (ret == 0)
+		return make_key(seed, &r->key, e);
+	explicit_bzero(seed, sizeof(seed));
+	return err_set(e, ret == -ENOBUFS ? ERR_LIMITED : ERR_INTERNAL, -ret,
 				  "--receipt: %s",
 				  ret == -ENOBUFS ? "the settings are too long for one"
 						  : strerror(-ret));
@@ -244,18 +265,36 @@ static int refuse(struct launch_receipt *r, struct err *e)
 		       d->n == 1 ? "" : "s");
 }
 
-int launch_receipt_hear(struct launch_receipt *r, struct err *e)
+/* As launch_receipt_hear, for one half. */
+static int hear_half(struct launch_receipt *r, struct err *e)
 {
-	static const uint8_t go = PROBE_GO;
 	ssize_t n = recv(r->fd, r->message, sizeof(r->message), MSG_DONTWAIT);
-	int ret;
+	int half;
 
+	if (n < 0 && errno == EAGAIN)
+		return 0;
 	if (n <= 0) {
 		hang_up(r);
 		return 0;
 	}
-	ret = probe_decode(r->message, (size_t)n, &r->probe, e);
-	if (ret < 0)
+	half = probe_decode(r->message, (size_t)n, &r->probe, e);
+	if (half < 0)
+		return half;
+	if ((r->heard & half) != 0)
+		return err_set(e, ERR_LOST, EPROTO, "the agent reported on its walls twice");
+	r->heard |= half;
+	return 1;
+}
+
+int launch_receipt_hear(struct launch_receipt *r, struct err *e)
+{
+	static const uint8_t go = PROBE_GO;
+	int ret;
+
+	do
+		ret = hear_half(r, e);
+	while (ret > 0 && r->heard != PROBE_WHOLE);
+	if (ret <= 0)
 		return ret;
 	receipt_compare(&r->host, &r->probe, &r->diffs);
 	if (r->diffs.n > 0)

@@ -18,13 +18,14 @@ void launch_receipt_free(struct launch_receipt *r, bool leaving);
 int must_check launch_receipt_open(struct launch_receipt *r, int far[2], struct err *e);
 /* The flags of that request. */
 uint64_t launch_receipt_flags(const struct spec *spec);
-/* While the agent starts: the file, the key, what the host knows. Borrowed until the end. */
+/* While the agent starts: the file, the key's, what the host knows. Borrowed until the end. */
 int must_check launch_receipt_prepare(struct launch_receipt *r, const struct runner *runner,
 				      const struct spec *spec, char *const *argv, struct err *e);
 /* Where the report comes; -1 before and after. */
 int launch_receipt_fd(const struct launch_receipt *r);
-/* There is something: 1, the walls are as asked for, and the command was told to go on; 0, nobody will
- * report any more (the request's result says why); else a fault, and each difference was said. */
+/* There is something: 1, the walls are as asked for, and the command was told to go on; 0, that is not known
+ * yet, or, when launch_receipt_fd is -1, will never be (the request's result says why); else a fault, and each
+ * difference was said. */
 int must_check launch_receipt_hear(struct launch_receipt *r, struct err *e);
 /* Write the file. */
 int must_check launch_receipt_write(struct launch_receipt *r, struct err *e);

@@ -299,7 +299,7 @@ static noreturn void run_program(char **argv, char **env)
 /* Tell how the walls look from here, and wait for the word to go on. */
 static void measure(const struct child *c)
 {
-	int r = probe_finish(c->report, SOCK_FD, OUTSIDE_FD, (c->ask->flags & REQ_TRY_NET) != 0);
+	int r = probe_command_half(c->report, SOCK_FD, OUTSIDE_FD);
 
 	if (r < 0)
 		fail(-r, "measuring the walls", NULL);

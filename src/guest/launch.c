@@ -8,10 +8,12 @@
 #include "guest/sweep.h"
 #include "guest/worker.h"
 #include "sys/clone.h"
+#include "sys/raw.h"
 #include "wire/agent_abi.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
@@ -145,7 +147,11 @@ static void act_as_owner_of(int leaf_fd)
 		(void)setfsuid(st.st_uid); /* fails to, as the clone then does, when the id is not known inside */
 }
 
-static void act_as_self(void) { (void)setfsuid(geteuid()); }
+/* By plain system calls: a child that shares our memory may run. */
+static void act_as_self(void)
+{
+	(void)raw_call(SYS_setfsuid, raw_call(SYS_geteuid, 0, 0, 0, 0, 0), 0, 0, 0, 0);
+}
 
 static void exec_now(const void *arg)
 {
@@ -158,6 +164,19 @@ static void exec_now(const void *arg)
  * execve(2), which spares copying page tables and every page PID 1 writes afterwards. Later ones must
  * not: a process of the same user could stop the borrower, and PID 1 with it.
  */
+/* Not zero until a child that borrows our memory without suspending us has given it back. */
+static int borrowed;
+
+static void wait_for_memory(void)
+{
+	while (__atomic_load_n(&borrowed, __ATOMIC_ACQUIRE) != 0)
+		(void)raw_call(SYS_futex, (long)&borrowed, FUTEX_WAIT, 1, 0, 0);
+}
+
+/*
+ * One that measures itself does not suspend us: we measure ourselves meanwhile, and then wait for what
+ * CLONE_VFORK would have waited for. The kernel clears `borrowed` at the same place in its execve(2) or end.
+ */
 static pid_t borrow_child(const struct child *c, int leaf_fd)
 {
 	static __attribute__((aligned(16))) char stack[32 * 1024];
@@ -165,7 +184,9 @@ static pid_t borrow_child(const struct child *c, int leaf_fd)
 
 	if (args == NULL)
 		return -ENOMEM;
-	args->flags |= CLONE_VM | CLONE_VFORK;
+	args->flags |= CLONE_VM | (c->report == NULL ? CLONE_VFORK : CLONE_CHILD_CLEARTID);
+	args->child_tid = (__u64)(uintptr_t)&borrowed;
+	borrowed = 1;
 	args->stack = (__u64)(uintptr_t)stack;
 	args->stack_size = sizeof(stack);
 	return sys_clone3_call(args, exec_now, c);
@@ -209,6 +230,11 @@ static pid_t clone_child(struct agent *a, const struct job *j, const struct chil
 	pid = j == NULL ? borrow_child(c, leaf_fd) : copy_child(c, j, leaf_fd);
 	if (leaf_fd >= 0)
 		act_as_self();
+	if (pid > 0 && c->report != NULL) {
+		probe_init_half(c->report, c->sock_fd, c->outside_fd, (c->ask->flags & REQ_TRY_NET) != 0);
+		if (j == NULL)
+			wait_for_memory();
+	}
 	/* a change of ids, here or in a child that shares our memory, resets both (prctl(2)) */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -266,7 +292,7 @@ static void start_child(struct agent *a, struct job *j, const struct ask *q, con
 	if (measure != NULL) {
 		c.sock_fd = measure[0];
 		c.outside_fd = measure[1];
-		c.report = probe_begin(c.outside_fd);
+		c.report = probe_new();
 	}
 	fork_child(a, j, &c, leaf_fd);
 	if (!j->ended) {

@@ -1,18 +1,15 @@
 #include "guest/probe.h"
 
 #include "base/num.h"
+#include "sys/raw.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 /*
  * What is the same for every process of the sandbox, as PID 1 reads it: id maps, interfaces,
  * kernel, mounts (proc(5), proc_pid_mountinfo(5)). Names in mountinfo are partly an image's, so
- * they are cut to their room and kept to plain characters.
+ * they are cut to their room and kept to plain characters. By plain system calls: see probe_init_half.
  */
 
 /* Copy the next word of *at, which ends at a space or `stop`; what is no plain character becomes
@@ -83,40 +80,40 @@ static void take_mount(const char *line, struct probe_mount *m)
 }
 
 /* More mounts than there is room for leave the last entry as "more". */
-static void mounts(struct probe *p)
+static void mounts(struct probe *p, const struct probe_view *v)
 {
-	size_t n = probe_read("/proc/self/mountinfo");
+	size_t n = probe_read(v, "mountinfo");
 
-	for (char *line = probe_text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+	for (char *line = v->text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
 		if (p->mounts == PROBE_MOUNTS_MAX)
 			break;
 		*end = '\0';
 		take_mount(line, &p->mount[p->mounts++]);
 	}
-	if (p->mounts == PROBE_MOUNTS_MAX || n == sizeof(probe_text) - 1)
-		(void)snprintf(p->mount[p->mounts - 1].at, sizeof(p->mount[0].at), "more");
+	if (p->mounts == PROBE_MOUNTS_MAX || (p->mounts > 0 && n == v->room - 1))
+		memcpy(p->mount[p->mounts - 1].at, "more", sizeof("more"));
 }
 
-static uint32_t map(const char *path, struct probe_map m[PROBE_MAPS_MAX])
+static uint32_t map(const struct probe_view *v, const char *name, struct probe_map m[PROBE_MAPS_MAX])
 {
-	char *at = probe_text;
+	const char *at = v->text;
 	uint32_t n = 0;
 
-	(void)probe_read(path);
+	(void)probe_read(v, name);
 	while (n < PROBE_MAPS_MAX && *(at += strspn(at, " \n")) != '\0') {
-		m[n].inside = (uint32_t)strtoul(at, &at, 10);
-		m[n].outside = (uint32_t)strtoul(at, &at, 10);
-		m[n++].count = (uint32_t)strtoul(at, &at, 10);
+		m[n].inside = (uint32_t)probe_number(&at, 10);
+		m[n].outside = (uint32_t)probe_number(&at, 10);
+		m[n++].count = (uint32_t)probe_number(&at, 10);
 	}
 	return n;
 }
 
 /* Interfaces, from /proc/self/net/dev: two lines of heading, then "NAME: numbers". */
-static void interfaces(struct probe *p)
+static void interfaces(struct probe *p, const struct probe_view *v)
 {
-	char *line = probe_text;
+	char *line = v->text;
 
-	(void)probe_read("/proc/self/net/dev");
+	(void)probe_read(v, "net/dev");
 	for (int i = 0; line != NULL && *line != '\0' && p->ifs < PROBE_IFS_MAX; i++) {
 		char *next = strchr(line, '\n'), *colon = strchr(line, ':');
 
@@ -133,22 +130,21 @@ static void interfaces(struct probe *p)
 
 static void plain(char *dst, size_t size, const char *src) { take_word(&src, dst, size); }
 
-void probe_sandbox(struct probe *p)
+void probe_sandbox(struct probe *p, struct probe_view *v)
 {
 	struct utsname u;
 
-	p->uid_maps = map("/proc/self/uid_map", p->uid_map);
-	p->gid_maps = map("/proc/self/gid_map", p->gid_map);
-	p->setgroups_denied =
-	    probe_read("/proc/self/setgroups") > 0 && strncmp(probe_text, "deny", 4) == 0;
-	interfaces(p);
-	if (uname(&u) == 0) {
+	p->uid_maps = map(v, "uid_map", p->uid_map);
+	p->gid_maps = map(v, "gid_map", p->gid_map);
+	p->setgroups_denied = probe_read(v, "setgroups") > 0 && strncmp(v->text, "deny", 4) == 0;
+	interfaces(p, v);
+	if (raw_call(SYS_uname, (long)&u, 0, 0, 0, 0) == 0) {
 		plain(p->release, sizeof(p->release), u.release);
 		plain(p->machine, sizeof(p->machine), u.machine);
 		plain(p->node, sizeof(p->node), u.nodename);
 	}
 	plain(p->agent, sizeof(p->agent), BRIG_VERSION);
 	/* landlock_create_ruleset(2) with LANDLOCK_CREATE_RULESET_VERSION */
-	p->landlock_abi = (uint32_t)MAX(syscall(SYS_landlock_create_ruleset, NULL, 0, 1), 0L);
-	mounts(p);
+	p->landlock_abi = (uint32_t)MAX(raw_call(SYS_landlock_create_ruleset, 0, 0, 1, 0, 0), 0L);
+	mounts(p, v);
 }

@@ -1,63 +1,63 @@
 #include "guest/probe.h"
 
-#include "base/cleanup.h"
 #include "base/num.h"
+#include "sys/raw.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 
 /*
  * One process as the kernel sees it. Identity, capabilities and filter are what /proc/self/status
  * says; the system calls of probe_calls.def are really made, with arguments that do nothing should
- * they be let through. Fed by the kernel only.
+ * they be let through. Fed by the kernel only. By plain system calls: see probe_init_half.
  */
 
-char probe_text[PROBE_TEXT_MAX] __attribute__((aligned(8)));
-
-size_t probe_read(const char *path)
+static int open_at(int dir_fd, const char *name, int flags)
 {
-	const size_t size = sizeof(probe_text);
-	char *dst = probe_text;
+	return (int)raw_call(SYS_openat, dir_fd, (long)name, flags | O_CLOEXEC, 0, 0);
+}
 
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+size_t probe_read(const struct probe_view *v, const char *name)
+{
+	int fd = open_at(v->self_fd, name, O_RDONLY);
 	size_t n = 0;
-	ssize_t got = 1;
+	long got = 1;
 
-	while (fd >= 0 && got > 0 && n < size - 1) {
-		got = read(fd, dst + n, size - 1 - n);
+	while (fd >= 0 && got > 0 && n < v->room - 1) {
+		got = raw_read(fd, v->text + n, v->room - 1 - n);
 		if (got > 0)
 			n += (size_t)got;
 	}
-	dst[n] = '\0';
+	if (fd >= 0)
+		raw_close(fd);
+	v->text[n] = '\0';
 	return n;
 }
 
-/* The text after "\nNAME:\t" of a status file, "" when there is no such line. */
-static const char *line_of(const char *status, const char *name)
+static unsigned digit(char c)
 {
-	char key[32];
-	const char *at;
+	if (c >= '0' && c <= '9')
+		return (unsigned)(c - '0');
+	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : UINT8_MAX;
+}
 
-	(void)snprintf(key, sizeof(key), "\n%s:\t", name);
-	at = strstr(status, key);
-	return at == NULL ? "" : at + strlen(key);
+uint64_t probe_number(const char **at, unsigned base)
+{
+	uint64_t n = 0;
+
+	while (**at == ' ' || **at == '\t')
+		(*at)++;
+	for (; digit(**at) < base; (*at)++)
+		n = n * base + digit(**at);
+	return n;
 }
 
 static void ids(const char *text, uint32_t dst[3])
 {
-	char *end;
-
-	for (int i = 0; i < 3; i++) {
-		dst[i] = (uint32_t)strtoul(text, &end, 10);
-		text = end;
-	}
+	for (int i = 0; i < 3; i++)
+		dst[i] = (uint32_t)probe_number(&text, 10);
 }
 
 static uint32_t words(const char *text)
@@ -69,21 +69,50 @@ static uint32_t words(const char *text)
 	return n;
 }
 
-static void from_status(struct probe_task *t)
+/* The line "NAME:\tTEXT" at `line`: its text, NULL when it is another one's. */
+static const char *text_of(const char *line, const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncmp(line, name, n) == 0 && line[n] == ':' && line[n + 1] == '\t' ? line + n + 2 : NULL;
+}
+
+static void take_line(struct probe_task *t, struct probe_view *v, const char *line)
 {
 	static const char *const caps[PROBE_CAPS] = {"CapInh", "CapPrm", "CapEff", "CapBnd",
 						     "CapAmb"};
-	const char *s = probe_text;
+	const struct {
+		const char *name;
+		uint32_t *to;
+	} numbers[] = {{"NoNewPrivs", &t->no_new_privs},
+		       {"Seccomp", &t->seccomp_mode},
+		       {"Seccomp_filters", &t->seccomp_filters},
+		       {"FDSize", &v->fd_slots}};
+	const char *at;
 
-	(void)probe_read("/proc/self/status");
 	for (int i = 0; i < PROBE_CAPS; i++)
-		t->caps[i] = strtoull(line_of(s, caps[i]), NULL, 16);
-	ids(line_of(s, "Uid"), t->uid);
-	ids(line_of(s, "Gid"), t->gid);
-	t->groups = words(line_of(s, "Groups"));
-	t->no_new_privs = (uint32_t)strtoul(line_of(s, "NoNewPrivs"), NULL, 10);
-	t->seccomp_mode = (uint32_t)strtoul(line_of(s, "Seccomp"), NULL, 10);
-	t->seccomp_filters = (uint32_t)strtoul(line_of(s, "Seccomp_filters"), NULL, 10);
+		if ((at = text_of(line, caps[i])) != NULL)
+			t->caps[i] = probe_number(&at, 16);
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		if ((at = text_of(line, numbers[i].name)) != NULL)
+			*numbers[i].to = (uint32_t)probe_number(&at, 10);
+	if ((at = text_of(line, "Uid")) != NULL)
+		ids(at, t->uid);
+	if ((at = text_of(line, "Gid")) != NULL)
+		ids(at, t->gid);
+	if ((at = text_of(line, "Groups")) != NULL)
+		t->groups = words(at);
+}
+
+static void from_status(struct probe_task *t, struct probe_view *v)
+{
+	(void)probe_read(v, "status");
+	for (const char *line = v->text; line != NULL && *line != '\0';) {
+		if (strchr("CFGNSU", *line) != NULL)
+			take_line(t, v, line);
+		line = strchr(line, '\n');
+		line += line != NULL;
+	}
 }
 
 static void try_calls(struct probe_task *t)
@@ -99,54 +128,61 @@ static void try_calls(struct probe_task *t)
 
 	for (int i = 0; i < PROBE_CALLS; i++) {
 		const long *a = calls[i].arg;
-		long r = syscall(calls[i].nr, a[0], a[1], a[2], a[3], a[4]);
+		long r = raw_call(calls[i].nr, a[0], a[1], a[2], a[3], a[4]);
 
-		t->call[i] = r < 0 ? (uint16_t)errno : 0;
+		t->call[i] = r < 0 ? (uint16_t)-r : 0;
 		if (r > 2 && calls[i].makes_fd)
-			(void)close((int)r);
+			raw_close((int)r);
 	}
 }
 
 /* Inode numbers, from links of the form "net:[4026531840]". */
-static void namespaces(struct probe_task *t)
+static void namespaces(struct probe_task *t, const struct probe_view *v)
 {
 	static const char *const names[PROBE_NSS] = {
-#define NS(name) #name,
+#define NS(name) "ns/" #name,
 #include "wire/probe_facts.def"
 #undef NS
 	};
-	_cleanup_close_ int fd = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	for (int i = 0; i < PROBE_NSS; i++) {
 		char link[64];
-		ssize_t n = readlinkat(fd, names[i], link, sizeof(link) - 1);
+		long n = raw_call(SYS_readlinkat, v->self_fd, (long)names[i], (long)link, sizeof(link) - 1, 0);
 		const char *at;
 
 		link[MAX(n, 0)] = '\0';
 		at = strchr(link, '[');
-		t->ns[i] = at != NULL ? strtoull(at + 1, NULL, 10) : 0;
+		if (at != NULL) {
+			at++;
+			t->ns[i] = probe_number(&at, 10);
+		}
 	}
 }
 
-static uint32_t try_outside(int fd)
+static uint32_t try_outside(const struct probe_view *v)
 {
-	char path[32];
-	int got;
+	char name[16] = "fd/", *at = name + 3;
+	int got, unit = 1;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	got = fd < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (v->outside_fd < 0)
+		return EBADF;
+	while (v->outside_fd / unit >= 10)
+		unit *= 10;
+	for (; unit > 0; unit /= 10)
+		*at++ = (char)('0' + v->outside_fd / unit % 10);
+	got = open_at(v->self_fd, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	if (got < 0)
-		return fd < 0 ? EBADF : (uint32_t)errno;
-	(void)close(got);
+		return (uint32_t)-got;
+	raw_close(got);
 	return 0;
 }
 
-void probe_task(struct probe_task *t, int outside_fd)
+void probe_task(struct probe_task *t, struct probe_view *v)
 {
-	t->pid = (uint32_t)getpid();
-	from_status(t);
-	t->securebits = (uint32_t)prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
-	namespaces(t);
-	t->outside = try_outside(outside_fd);
+	t->pid = (uint32_t)raw_call(SYS_getpid, 0, 0, 0, 0, 0);
+	from_status(t, v);
+	t->securebits = (uint32_t)raw_call(SYS_prctl, PR_GET_SECUREBITS, 0, 0, 0, 0);
+	namespaces(t, v);
+	t->outside = try_outside(v);
 	try_calls(t);
 }

@@ -141,7 +141,7 @@ static void put_ns(struct text *t, const void *of, uint8_t i)
 }
 static void put_reach(struct text *t, const void *of, uint8_t i)
 {
-	uint32_t r = ((const struct probe_command *)of)->reach[i];
+	uint32_t r = ((const struct probe_world *)of)->reach[i];
 
 	if (r == PROBE_UNTRIED)
 		out(t, "null");
@@ -261,6 +261,7 @@ static void measured(struct text *t, const struct receipt_host *h, const struct 
 #undef LIMIT
 	};
 	const struct probe_command *c = &p->command;
+	const struct probe_world *w = &p->world;
 
 	out(t, "\"measured\":{\"agent\":\"%s\",\"cgroup_by_host\":{\"cpu_milli\":", p->agent);
 	out_limit(t, &h->cpu_milli);
@@ -271,9 +272,9 @@ static void measured(struct text *t, const struct receipt_host *h, const struct 
 	out(t, "},\"command\":");
 	task(t, &c->task);
 	out(t, ",\"descriptors_above_2\":%u,\"disk\":{\"bytes\":", c->fds);
-	out_room(t, c->disk);
+	out_room(t, w->disk);
 	out(t, ",\"inodes\":");
-	out_room(t, c->inodes);
+	out_room(t, w->inodes);
 	out(t, "},");
 	map(t, "gid_map", p->gid_map, p->gid_maps);
 	out(t,
@@ -282,16 +283,16 @@ static void measured(struct text *t, const struct receipt_host *h, const struct 
 	    p->landlock_abi, p->machine, p->node, p->release);
 	mounts(t, p);
 	out(t, ",\"network\":{\"errno\":");
-	out_object(t, probe_reach_names, PROBE_REACHES, put_reach, c);
+	out_object(t, probe_reach_names, PROBE_REACHES, put_reach, w);
 	out(t, ",\"interfaces\":[");
 	for (uint32_t i = 0; i < p->ifs; i++)
 		out(t, "%s\"%s\"", i == 0 ? "" : ",", p->if_name[i]);
 	out(t, "]},\"pid1\":");
 	task(t, &p->init);
 	out(t, ",\"proc\":{\"covered\":");
-	out_object(t, probe_covered_names, PROBE_COVEREDS, put_path, c->covered);
+	out_object(t, probe_covered_names, PROBE_COVEREDS, put_path, w->covered);
 	out(t, ",\"processes\":%u,\"read_only\":", c->pids);
-	out_object(t, probe_sealed_names, PROBE_SEALEDS, put_path, c->sealed);
+	out_object(t, probe_sealed_names, PROBE_SEALEDS, put_path, w->sealed);
 	out(t, ",\"sys_open_errno\":%u},\"resource_limits\":", c->sys_open);
 	out_object(t, limits, PROBE_LIMITS, put_rlimit, c);
 	out(t, ",\"setgroups_denied\":%s,", p->setgroups_denied == 1 ? "true" : "false");
@@ -334,8 +335,6 @@ int receipt_begin(const struct receipt_host *h, struct buf *file)
 	out(&t, "{");
 	asked(&t, h->spec);
 	out(&t, ",\"brig\":\"%s\",", h->version);
-	command(&t, h->argv);
-	out(&t, ",");
 	return t.err == 0 && buf_room(file) < REST_MAX ? -ENOBUFS : t.err;
 }
 
@@ -346,6 +345,8 @@ int receipt_compose(const struct receipt_host *h, const struct probe *p,
 	struct text text = {.b = file}, *t = &text;
 	char key[RECEIPT_HEX];
 
+	command(t, h->argv);
+	out(t, ",");
 	differences(t, d);
 	out(t, ",\"enforced\":%s,\"host\":{\"kernel\":", d->n == 0 ? "true" : "false");
 	out_text(t, h->release);

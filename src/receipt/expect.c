@@ -188,7 +188,8 @@ static void check_mounts(const struct receipt_host *h, const struct probe *p,
 		differ(to, "mounts", "a root and few others", "%u of them", p->mounts);
 }
 
-static void check_proc(const struct probe_command *c, struct receipt_diffs *to)
+static void check_proc(const struct probe_command *c, const struct probe_world *w,
+		       struct receipt_diffs *to)
 {
 	char wall[RECEIPT_TEXT];
 
@@ -197,11 +198,11 @@ static void check_proc(const struct probe_command *c, struct receipt_diffs *to)
 	if (c->sys_open == 0)
 		differ(to, "/proc/sys", "not writable", "opened for writing");
 	for (int i = 0; i < PROBE_COVEREDS; i++)
-		if (c->covered[i] == PROBE_OPEN)
+		if (w->covered[i] == PROBE_OPEN)
 			differ(to, text(wall, "/proc/%s", probe_covered_names[i]), "covered",
 			       "the kernel's file");
 	for (int i = 0; i < PROBE_SEALEDS; i++)
-		if (c->sealed[i] == PROBE_OPEN)
+		if (w->sealed[i] == PROBE_OPEN)
 			differ(to, text(wall, "/proc/%s", probe_sealed_names[i]), "read-only",
 			       "writable");
 	if (c->fds != 0)
@@ -213,7 +214,7 @@ static void check_proc(const struct probe_command *c, struct receipt_diffs *to)
 static void check_net(const struct receipt_host *h, const struct probe *p, struct receipt_diffs *to)
 {
 	for (int i = 0; i < PROBE_REACHES && h->spec->egress == NULL; i++) {
-		uint32_t r = p->command.reach[i];
+		uint32_t r = p->world.reach[i];
 
 		/* a kernel without IPv6 has no such socket either */
 		if (r != ENETUNREACH && r != EAFNOSUPPORT)
@@ -239,18 +240,18 @@ static void check_limit(const char *what, uint64_t asked, const struct receipt_l
 }
 
 /* The disk limit is rounded up to pages. */
-static void check_room(const struct spec *s, const struct probe_command *c,
+static void check_room(const struct spec *s, const struct probe_world *w,
 		       struct receipt_diffs *to)
 {
 	const uint64_t page = 4096;
 	char asked[RECEIPT_TEXT];
 
-	if (c->disk == 0 || (c->disk > s->disk && c->disk - s->disk >= page))
+	if (w->disk == 0 || (w->disk > s->disk && w->disk - s->disk >= page))
 		differ(to, "disk limit", text(asked, "%" PRIu64, s->disk),
-		       c->disk == 0 ? "none" : "%" PRIu64, c->disk);
-	if (c->inodes == 0 || c->inodes > s->inodes)
+		       w->disk == 0 ? "none" : "%" PRIu64, w->disk);
+	if (w->inodes == 0 || w->inodes > s->inodes)
 		differ(to, "inode limit", text(asked, "%" PRIu64, s->inodes),
-		       c->inodes == 0 ? "none" : "%" PRIu64, c->inodes);
+		       w->inodes == 0 ? "none" : "%" PRIu64, w->inodes);
 }
 
 static void check_limits(const struct receipt_host *h, const struct probe_command *c,
@@ -262,7 +263,6 @@ static void check_limits(const struct receipt_host *h, const struct probe_comman
 	check_limit("memory limit", h->spec->memory, &h->memory, to);
 	check_limit("process limit", pids, &h->pids, to);
 	check_limit("cpu limit, thousandths", h->spec->cpu_milli, &h->cpu_milli, to);
-	check_room(h->spec, c, to);
 	for (int i = 0; i < PROBE_LIMITS; i++) {
 		uint64_t soft = probe_limits[i].soft, hard = probe_limits[i].hard;
 
@@ -313,8 +313,9 @@ void receipt_compare(const struct receipt_host *h, const struct probe *p, struct
 	check_map(h, p->uid_map, p->uid_maps, "user id map", ret);
 	check_map(h, p->gid_map, p->gid_maps, "group id map", ret);
 	check_mounts(h, p, ret);
-	check_proc(&p->command, ret);
+	check_proc(&p->command, &p->world, ret);
 	check_net(h, p, ret);
 	check_limits(h, &p->command, ret);
+	check_room(h->spec, &p->world, ret);
 	check_kernel(h, p, ret);
 }

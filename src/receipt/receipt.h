@@ -80,8 +80,10 @@ struct receipt_key {
  * made, if `make`; two callers at once then get the same one; else -ENOENT. A file of another size,
  * mode or owner, or a link, is refused. The folder must exist.
  */
-int must_check receipt_key_load(const char *folder, bool make, struct receipt_key *ret,
-				struct err *e);
+int must_check receipt_seed_load(const char *folder, bool make, uint8_t ret[RECEIPT_SEED],
+				 struct err *e);
+/* The pair of a seed; -EIO. It starts libsodium, which asks the processor what it can do: not while somebody waits.
+ */
 int must_check receipt_key_from_seed(const uint8_t seed[RECEIPT_SEED], struct receipt_key *ret);
 void receipt_key_wipe(struct receipt_key *k);
 /* A public key in hex, or the file that holds it: 64 hex digits and at most a line end. */

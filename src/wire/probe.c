@@ -5,8 +5,8 @@
 #include <errno.h>
 
 /*
- * The reader of a probe's report. Fed by the agent, hostile: the size is what its count of mounts
- * makes it, every number is held to what it can be, every text must end inside its room and be
+ * The reader of a report's halves. Fed by the agent, hostile: the size is what the half, and its count of
+ * mounts, make it, every number is held to what it can be, every text must end inside its room and be
  * printable ASCII without '"' and '\', so that nothing read here needs escaping later; what is
  * unused must be zero, so that one state has one report.
  */
@@ -92,17 +92,22 @@ static bool task_ok(const struct probe_task *t)
 
 static bool command_ok(const struct probe_command *c)
 {
+	return task_ok(&c->task) && c->pids <= COUNT_MAX && c->sys_open <= ERRNO_MAX &&
+	       c->pad2 == 0 && c->fds <= COUNT_MAX;
+}
+
+static bool world_ok(const struct probe_world *w)
+{
 	for (int i = 0; i < PROBE_COVEREDS; i++)
-		if (c->covered[i] >= PROBE_PATHS)
+		if (w->covered[i] >= PROBE_PATHS)
 			return false;
 	for (int i = 0; i < PROBE_SEALEDS; i++)
-		if (c->sealed[i] >= PROBE_PATHS)
+		if (w->sealed[i] >= PROBE_PATHS)
 			return false;
 	for (int i = 0; i < PROBE_REACHES; i++)
-		if (c->reach[i] > ERRNO_MAX && c->reach[i] != PROBE_UNTRIED)
+		if (w->reach[i] > ERRNO_MAX && w->reach[i] != PROBE_UNTRIED)
 			return false;
-	return task_ok(&c->task) && c->pids <= COUNT_MAX && c->sys_open <= ERRNO_MAX &&
-	       c->pad2 == 0 && c->fds <= COUNT_MAX && is_zero(c->pad, sizeof(c->pad));
+	return is_zero(w->pad, sizeof(w->pad));
 }
 
 static bool mounts_ok(const struct probe *p)
@@ -142,22 +147,28 @@ static int bad(struct err *e, const char *what)
 		       what);
 }
 
-int probe_decode(const void *p, size_t n, struct probe *ret, struct err *e)
+static int decode_command(const void *p, size_t n, struct probe *ret, struct err *e)
 {
-	if (n < offsetof(struct probe, mount) || n > sizeof(*ret))
+	if (n != PROBE_COMMAND_SIZE)
 		return bad(e, "its size");
 	memcpy(ret, p, n);
-	if (ret->magic != PROBE_MAGIC || ret->version != PROBE_VERSION)
-		return bad(e, "not of this version of brig");
+	return command_ok(&ret->command) ? PROBE_OF_COMMAND : bad(e, "the command");
+}
+
+static int decode_init(const void *p, size_t n, struct probe *ret, struct err *e)
+{
+	if (n < offsetof(struct probe, mount) - PROBE_INIT_AT || n > PROBE_INIT_MAX)
+		return bad(e, "its size");
+	memcpy(&ret->head, p, n);
 	if (ret->uid_maps > PROBE_MAPS_MAX || ret->gid_maps > PROBE_MAPS_MAX ||
 	    ret->ifs > PROBE_IFS_MAX || ret->mounts > PROBE_MOUNTS_MAX)
 		return bad(e, "more entries than there is room for");
-	if (n != probe_size(ret))
+	if (n != probe_init_size(ret))
 		return bad(e, "its size");
 	if (!task_ok(&ret->init))
 		return bad(e, "PID 1");
-	if (!command_ok(&ret->command))
-		return bad(e, "the command");
+	if (!world_ok(&ret->world))
+		return bad(e, "what is covered or reached");
 	if (!maps_ok(ret->uid_map, ret->uid_maps) || !maps_ok(ret->gid_map, ret->gid_maps) ||
 	    ret->setgroups_denied > 1)
 		return bad(e, "the id maps");
@@ -170,5 +181,21 @@ int probe_decode(const void *p, size_t n, struct probe *ret, struct err *e)
 	    !text_ok(ret->node, sizeof(ret->node), true) ||
 	    !text_ok(ret->agent, sizeof(ret->agent), false))
 		return bad(e, "the kernel or agent");
-	return 0;
+	return PROBE_OF_INIT;
+}
+
+int probe_decode(const void *p, size_t n, struct probe *ret, struct err *e)
+{
+	struct probe_head h;
+
+	if (n < sizeof(h))
+		return bad(e, "its size");
+	memcpy(&h, p, sizeof(h));
+	if (h.magic != PROBE_MAGIC || h.version != PROBE_VERSION || h.pad != 0)
+		return bad(e, "not of this version of brig");
+	if (h.half == PROBE_OF_COMMAND)
+		return decode_command(p, n, ret, e);
+	if (h.half == PROBE_OF_INIT)
+		return decode_init(p, n, ret, e);
+	return bad(e, "neither half of one");
 }

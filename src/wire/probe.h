@@ -3,11 +3,12 @@
  * How the walls look from inside: what an EXEC with REQ_FD_MEASURE tells before it runs anything.
  *
  * Two descriptors come last with such a request: one end of a SOCK_SEQPACKET pair, and a file of the
- * host (O_PATH), which the sandbox tries to open. PID 1 measures itself, then the command's own
- * process itself, where only execve(2) is left to do. It sends one message on the socket, the report,
- * and waits for one byte, PROBE_GO. Anything else, as the end of the socket, ends it unstarted.
+ * host (O_PATH), which the sandbox tries to open. PID 1 starts the command's process and measures itself
+ * while that one gets ready; the process measures itself where only execve(2) is left to do. Each sends
+ * its half of the report as one message, in whatever order, and the process waits for one byte,
+ * PROBE_GO. Anything else, as the end of the socket, ends it unstarted.
  *
- * Both ends are x86-64, so the report is one structure of fixed size; it is sent up to the last mount
+ * Both ends are x86-64, so the halves are one structure of fixed size; PID 1's is sent up to the last mount
  * that is filled in.
  *
  * The sender is hostile to the host: probe_decode is the only reader. It checks that the structure
@@ -19,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROBE_MAGIC = 0x50524942 /* "BIRP" */, PROBE_VERSION = 2, PROBE_GO = 'G' };
+enum { PROBE_MAGIC = 0x50524942 /* "BIRP" */, PROBE_VERSION = 3, PROBE_GO = 'G' };
 
 enum probe_call {
 #define CALL(id, ...) PROBE_CALL_##id,
@@ -101,11 +102,15 @@ struct probe_command {
 			      opened */
 	uint32_t fds;	   /* descriptors above 2 that a command would have */
 	uint32_t pad2;
+	uint64_t soft[PROBE_LIMITS], hard[PROBE_LIMITS];
+};
+
+/* What every process in these namespaces finds. */
+struct probe_world {
 	uint8_t covered[PROBE_COVEREDS]; /* enum probe_path */
 	uint8_t sealed[PROBE_SEALEDS];
 	uint8_t pad[32 - (PROBE_COVEREDS + PROBE_SEALEDS) % 32];
 	uint32_t reach[PROBE_REACHES]; /* errno, 0 = connected or under way, PROBE_UNTRIED */
-	uint64_t soft[PROBE_LIMITS], hard[PROBE_LIMITS];
 	uint64_t disk, inodes; /* what fits on the file system of /workspace: bytes, files; 0 = any number */
 };
 
@@ -127,10 +132,18 @@ struct probe_map {
 	uint32_t inside, outside, count;
 };
 
-struct probe {
+enum probe_half { PROBE_OF_COMMAND = 1, PROBE_OF_INIT = 2, PROBE_WHOLE = 3 };
+struct probe_head {
 	uint32_t magic, version;
-	struct probe_task init;
+	uint32_t half, pad;
+};
+
+struct probe {
+	struct probe_head command_head; /* the command's half */
 	struct probe_command command;
+	struct probe_head head; /* PID 1's half, from here on */
+	struct probe_task init;
+	struct probe_world world;
 	uint32_t uid_maps, gid_maps, ifs, mounts; /* how many of the following are filled in */
 	struct probe_map uid_map[PROBE_MAPS_MAX], gid_map[PROBE_MAPS_MAX];
 	char if_name[PROBE_IFS_MAX][16];
@@ -141,12 +154,17 @@ struct probe {
 	struct probe_mount mount[PROBE_MOUNTS_MAX];
 };
 
-/* How many bytes of a report are sent: those before the first mount that is not there. */
-static inline size_t probe_size(const struct probe *p)
+enum {
+	PROBE_COMMAND_SIZE = offsetof(struct probe, head),
+	PROBE_INIT_AT = offsetof(struct probe, head),
+	PROBE_INIT_MAX = sizeof(struct probe) - PROBE_INIT_AT,
+};
+/* How many bytes of PID 1's half are sent: those before the first mount that is not there. */
+static inline size_t probe_init_size(const struct probe *p)
 {
-	return offsetof(struct probe, mount) + p->mounts * sizeof(p->mount[0]);
+	return offsetof(struct probe, mount) - PROBE_INIT_AT + p->mounts * sizeof(p->mount[0]);
 }
-/* Read what came, all of it: 0, -EPROTO with what is wrong. */
+/* Read one message, all of it, into its half of *ret: that half, or -EPROTO with what is wrong. */
 int must_check probe_decode(const void *p, size_t n, struct probe *ret, struct err *e);
 
 extern const char *const probe_call_names[PROBE_CALLS];

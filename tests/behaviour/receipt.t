@@ -324,6 +324,8 @@ def a_report_that_is_none_stops_the_start(m):
     for nr in (20, 21, 22, 23, 24):
         r = done(m.exec([*lying(m, nr), "--receipt", p, "--", "true"]), rc=125, out=b"")
         ok(b"malformed" in r.err and not os.path.exists(p), f"lie {nr}: {r}")
+    r = done(m.exec([*lying(m, 27), "--receipt", p, "--", "true"]), rc=125, out=b"")
+    ok(b"twice" in r.err and not os.path.exists(p), f"one half two times: {r}")
     r = done(m.exec([*lying(m, 25), "--receipt", p, "--", "true"]), rc=125, out=b"")
     ok(b"could not be measured: the command ended first" in r.err and not os.path.exists(p), r)
     r = done(m.exec([*lying(m, 0), "--", "true"]), rc=43)  # nothing is measured where nobody asks

@@ -14,15 +14,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t n)
 	int r;
 
 	if (n > 0 && in[0] == 0xff)
-		return probe_decode(in + 1, n - 1, &got, NULL) > 0; /* never */
+		return probe_decode(in + 1, n - 1, &got, NULL) > PROBE_OF_INIT; /* never */
 	sample_probe(&p);
 	sample_host(&h);
 	for (; n >= 3; in += 3, n -= 3)
 		((uint8_t *)&p)[load_le16(in) % sizeof(p)] = in[2];
-	r = p.mounts <= PROBE_MOUNTS_MAX ? probe_decode(&p, probe_size(&p), &got, NULL)
-					 : probe_decode(&p, sizeof(p), &got, NULL);
-	if (r < 0)
+	r = probe_decode(&p.head, p.mounts <= PROBE_MOUNTS_MAX ? probe_init_size(&p) : PROBE_INIT_MAX,
+			 &got, NULL);
+	if (r < 0 || probe_decode(&p, PROBE_COMMAND_SIZE, &got, NULL) < 0)
 		return 0;
+	if (r != PROBE_OF_INIT)
+		abort();
 	receipt_compare(&h, &got, &d);
 	text = sample_payload(&h, &got, &d, pub);
 	if (text == NULL || strlen(text) < 1000)

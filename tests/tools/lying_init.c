@@ -10,6 +10,7 @@
 #include "wire/request.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,10 +25,18 @@ static struct probe p;
 /* What a good agent would have found, as far as this one can know. */
 static void honest(void)
 {
-	p = (struct probe){.magic = PROBE_MAGIC, .version = PROBE_VERSION};
-	probe_command(&p.command, -1, true);
-	probe_task(&p.init, -1);
-	probe_sandbox(&p);
+	static char text[32 * 1024];
+	struct probe_view v = {.self_fd = open("/proc/self", O_PATH | O_CLOEXEC),
+			       .outside_fd = -1,
+			       .text = text,
+			       .room = sizeof(text)};
+
+	p = (struct probe){.command_head = {PROBE_MAGIC, PROBE_VERSION, PROBE_OF_COMMAND, 0},
+			   .head = {PROBE_MAGIC, PROBE_VERSION, PROBE_OF_INIT, 0}};
+	probe_command(&p.command, &v);
+	probe_task(&p.init, &v);
+	probe_sandbox(&p, &v);
+	probe_world(&p.world, true);
 	p.command.fds = 0;
 	p.command.pids = 2;
 	p.command.task.pid = 2;
@@ -35,7 +44,7 @@ static void honest(void)
 	p.command.task.outside = p.init.outside = EACCES;
 }
 
-/* Returns the bytes to send. */
+/* Returns the bytes of PID 1's half to send. */
 static size_t lie(int nr)
 {
 	struct probe_task *t = &p.command.task;
@@ -57,10 +66,10 @@ static size_t lie(int nr)
 		t->ns[PROBE_NS_net] = p.init.ns[PROBE_NS_net] = 0;
 		break;
 	case 6:
-		p.command.covered[PROBE_COVERED_kallsyms] = PROBE_OPEN;
+		p.world.covered[PROBE_COVERED_kallsyms] = PROBE_OPEN;
 		break;
 	case 7:
-		p.command.reach[PROBE_REACH_TCP4] = 0;
+		p.world.reach[PROBE_REACH_TCP4] = 0;
 		break;
 	case 8:
 		memcpy(p.if_name[0], "eth0", 5);
@@ -79,26 +88,26 @@ static size_t lie(int nr)
 		p.command.hard[PROBE_LIMIT_CORE] = 1 << 20;
 		break;
 	case 13:
-		p.command.disk++;
-		p.command.inodes = 0;
+		p.world.disk++;
+		p.world.inodes = 0;
 		break;
 	case 20:
-		return probe_size(&p) - 1;
+		return probe_init_size(&p) - 1;
 	case 21:
-		p.version++;
+		p.head.version++;
 		break;
 	case 22:
 		p.agent[0] = '\x1b';
 		break;
 	case 23:
 		p.mounts = UINT32_MAX;
-		return sizeof(p);
+		return PROBE_INIT_MAX;
 	case 24:
 		return 1;
 	default:
 		break;
 	}
-	return probe_size(&p);
+	return probe_init_size(&p);
 }
 
 static void send_frame(enum frame_type type, uint32_t stream, uint8_t chan, const void *data,
@@ -142,7 +151,11 @@ static unsigned report(int out_fd, int sock_fd)
 	}
 	honest();
 	n = lie(nr);
-	if (send(sock_fd, &p, n, MSG_NOSIGNAL) != (ssize_t)n || recv(sock_fd, &word, 1, 0) != 1 ||
+	if (nr == 27) /* one half instead of the other */
+		(void)send(sock_fd, &p.head, n, MSG_NOSIGNAL);
+	else
+		(void)send(sock_fd, &p, PROBE_COMMAND_SIZE, MSG_NOSIGNAL);
+	if (send(sock_fd, &p.head, n, MSG_NOSIGNAL) != (ssize_t)n || recv(sock_fd, &word, 1, 0) != 1 ||
 	    word != PROBE_GO)
 		_exit(1);
 	return WAS_TOLD_TO_GO_ON;

@@ -70,14 +70,14 @@ TEST(every_namespace_counts_but_time)
 TEST(every_path_and_address_counts)
 {
 	for (int i = 0; i < PROBE_COVEREDS; i++)
-		DIFFERS(p.command.covered[i] = PROBE_OPEN, probe_covered_names[i]);
+		DIFFERS(p.world.covered[i] = PROBE_OPEN, probe_covered_names[i]);
 	for (int i = 0; i < PROBE_SEALEDS; i++)
-		DIFFERS(p.command.sealed[i] = PROBE_OPEN, probe_sealed_names[i]);
+		DIFFERS(p.world.sealed[i] = PROBE_OPEN, probe_sealed_names[i]);
 	for (int i = 0; i < PROBE_REACHES; i++)
-		DIFFERS(p.command.reach[i] = 0, probe_reach_names[i]);
+		DIFFERS(p.world.reach[i] = 0, probe_reach_names[i]);
 	DIFFERS(memcpy(p.if_name[0], "eth0", 5), "interfaces");
 	for (int i = 0; i < PROBE_REACHES; i++)
-		DIFFERS(p.command.reach[i] = PROBE_UNTRIED, probe_reach_names[i]);
+		DIFFERS(p.world.reach[i] = PROBE_UNTRIED, probe_reach_names[i]);
 	DIFFERS(p.command.sys_open = 0, "/proc/sys");
 	DIFFERS(p.command.pids = 3, "processes");
 	DIFFERS(p.command.fds = 1, "descriptors");
@@ -91,10 +91,10 @@ TEST(limits_and_ids_count)
 	DIFFERS(h.pids_by_rlimit = true, "nproc");
 	DIFFERS(h.memory.value++, "memory limit");
 	DIFFERS(h.pids.value = UINT64_MAX, "process limit");
-	DIFFERS(p.command.disk += 4096, "disk limit");
-	DIFFERS(p.command.disk = 0, "disk limit");
-	DIFFERS(p.command.inodes++, "inode limit");
-	DIFFERS(p.command.inodes = 0, "inode limit");
+	DIFFERS(p.world.disk += 4096, "disk limit");
+	DIFFERS(p.world.disk = 0, "disk limit");
+	DIFFERS(p.world.inodes++, "inode limit");
+	DIFFERS(p.world.inodes = 0, "inode limit");
 	DIFFERS(p.uid_map[0].outside = 1000, "user id map");
 	DIFFERS(p.gid_maps = 0, "group id map");
 	DIFFERS(p.command.task.uid[2] = 0, "ids of the command");

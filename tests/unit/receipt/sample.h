@@ -47,22 +47,22 @@ static inline void sample_probe(struct probe *p)
 	};
 
 	memset(p, 0, sizeof(*p));
-	p->magic = PROBE_MAGIC;
-	p->version = PROBE_VERSION;
+	p->command_head = (struct probe_head){PROBE_MAGIC, PROBE_VERSION, PROBE_OF_COMMAND, 0};
+	p->head = (struct probe_head){PROBE_MAGIC, PROBE_VERSION, PROBE_OF_INIT, 0};
 	sample_task(&p->init, 1, 0, 0xe1);
 	sample_task(&p->command.task, 2, 1000, 0);
 	p->command.pids = 2;
 	p->command.sys_open = EROFS;
-	memset(p->command.covered, PROBE_SHUT, sizeof(p->command.covered));
-	memset(p->command.sealed, PROBE_SHUT, sizeof(p->command.sealed));
+	memset(p->world.covered, PROBE_SHUT, sizeof(p->world.covered));
+	memset(p->world.sealed, PROBE_SHUT, sizeof(p->world.sealed));
 	for (int i = 0; i < PROBE_REACHES; i++)
-		p->command.reach[i] = ENETUNREACH;
+		p->world.reach[i] = ENETUNREACH;
 	for (int i = 0; i < PROBE_LIMITS; i++) {
 		p->command.soft[i] = probe_limits[i].soft;
 		p->command.hard[i] = probe_limits[i].hard;
 	}
-	p->command.disk = 512u << 20;
-	p->command.inodes = 200000;
+	p->world.disk = 512u << 20;
+	p->world.inodes = 200000;
 	p->uid_maps = p->gid_maps = 1;
 	p->uid_map[0] = p->gid_map[0] = (struct probe_map){0, 0x70000000, 65536};
 	p->ifs = 1;
