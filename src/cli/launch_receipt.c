@@ -12,8 +12,8 @@
  *                    PROBE_GO      ------->    execve(2)
  *      composes, signs, writes                 runs
  *
- * The halves come in any order, each once. They are hostile and go through probe_decode before anything
- * looks at them; a message larger than any half is none.
+ * The halves come in any order, each once. They are hostile and go through probe_decode before
+ * anything looks at them; a message larger than any half is none.
  */
 #include "base/cleanup.h"
 #include "base/num.h"
@@ -159,8 +159,8 @@ static void put_gaps(struct receipt_host *h, uint32_t weaker)
 {
 	for (uint32_t bit = 1; bit != 0 && h->gaps < RECEIPT_GAPS_MAX; bit <<= 1)
 		if ((weaker & bit) != 0)
-			h->gap[h->gaps++] = (struct receipt_gap){outcome_wall_name(bit),
-								 runner_weaker_text((enum runner_weaker)bit)};
+			h->gap[h->gaps++] = (struct receipt_gap){
+			    outcome_wall_name(bit), runner_weaker_text((enum runner_weaker)bit)};
 }
 
 static struct receipt_limit limit_of(struct runner_limit l)
@@ -179,8 +179,8 @@ static void own_namespaces(struct receipt_host *h)
 	}
 }
 
-static void fill_host(struct launch_receipt *r, const struct runner *runner, const struct spec *spec,
-		      char *const *argv)
+static void fill_host(struct launch_receipt *r, const struct runner *runner,
+		      const struct spec *spec, char *const *argv)
 {
 	struct receipt_host *h = &r->host;
 	uint32_t weaker = runner_weaker(runner);
@@ -225,10 +225,8 @@ int launch_receipt_prepare(struct launch_receipt *r, const struct runner *runner
 	if (ret == 0)
 		return make_key(seed, &r->key, e);
 	explicit_bzero(seed, sizeof(seed));
-	return err_set(e, ret == -ENOBUFS ? ERR_LIMITED : ERR_INTERNAL, -ret,
-				  "--receipt: %s",
-				  ret == -ENOBUFS ? "the settings are too long for one"
-						  : strerror(-ret));
+	return err_set(e, ret == -ENOBUFS ? ERR_LIMITED : ERR_INTERNAL, -ret, "--receipt: %s",
+		       ret == -ENOBUFS ? "the settings are too long for one" : strerror(-ret));
 }
 
 int launch_receipt_write(struct launch_receipt *r, struct err *e)
@@ -259,10 +257,12 @@ static int refuse(struct launch_receipt *r, struct err *e)
 	if (ret < 0)
 		return ret;
 	for (uint32_t i = 0; i < MIN(d->n, (uint32_t)RECEIPT_DIFFS_MAX); i++)
-		say("receipt: %s: asked for %s, measured %s", d->d[i].wall, d->d[i].asked, d->d[i].found);
-	return err_set(e, ERR_UNSUPPORTED, EPERM,
-		       "the sandbox is not as asked for (%u difference%s): the command was not started", d->n,
-		       d->n == 1 ? "" : "s");
+		say("receipt: %s: asked for %s, measured %s", d->d[i].wall, d->d[i].asked,
+		    d->d[i].found);
+	return err_set(
+	    e, ERR_UNSUPPORTED, EPERM,
+	    "the sandbox is not as asked for (%u difference%s): the command was not started", d->n,
+	    d->n == 1 ? "" : "s");
 }
 
 /* As launch_receipt_hear, for one half. */

@@ -6,10 +6,11 @@
 #include <string.h>
 
 /*
- * The two halves of a report. The command's process borrows PID 1's memory or is a copy of it, and both
- * measure at the same time, so each fills in and sends the half that is its own. PID 1 is done before the
- * process is, as a rule, and so what it measures costs a start next to nothing where there are two
- * processors. Should the host die, the socket's end comes to the process instead of the word.
+ * The two halves of a report. The command's process borrows PID 1's memory or is a copy of it, and
+ * both measure at the same time, so each fills in and sends the half that is its own. PID 1 is done
+ * before the process is, as a rule, and so what it measures costs a start next to nothing where
+ * there are two processors. Should the host die, the socket's end comes to the process instead of
+ * the word.
  *
  * The file of the host is opened for nothing but the errno.
  */
@@ -22,11 +23,13 @@ struct probe *probe_new(void)
 	static struct probe p;
 	static bool used;
 
-	/* what an earlier one filled in: a page never touched is made by whoever fills it in, later */
+	/* what an earlier one filled in: a page never touched is made by whoever fills it in, later
+	 */
 	if (used)
 		memset(&p, 0, PROBE_INIT_AT + probe_init_size(&p));
 	used = true;
-	p.head = p.command_head = (struct probe_head){.magic = PROBE_MAGIC, .version = PROBE_VERSION};
+	p.head = p.command_head =
+	    (struct probe_head){.magic = PROBE_MAGIC, .version = PROBE_VERSION};
 	p.command_head.half = PROBE_OF_COMMAND;
 	p.head.half = PROBE_OF_INIT;
 	return &p;

@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 
 /*
- * What a command finds that is its process's own, beside what probe_task tells: descriptors, limits, the
- * processes it sees, whether it may write settings of the kernel. Nothing is written.
+ * What a command finds that is its process's own, beside what probe_task tells: descriptors,
+ * limits, the processes it sees, whether it may write settings of the kernel. Nothing is written.
  */
 
 /* As getdents64(2) has it. */
@@ -21,8 +21,8 @@ struct entry {
 	char name[];
 };
 
-/* Entries of /proc that are numbers. By the plain call: the C library's buffer would be taken from and given
- * back to the kernel each time. */
+/* Entries of /proc that are numbers. By the plain call: the C library's buffer would be taken from
+ * and given back to the kernel each time. */
 static uint32_t count_pids(const struct probe_view *v)
 {
 	_cleanup_close_ int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -41,9 +41,9 @@ static uint32_t count_pids(const struct probe_view *v)
 }
 
 /*
- * Descriptors above 2 that execve(2) leaves open. Asking for each number costs less than a listing, for which
- * the kernel makes an inode for each; and one is done when as many were found as the folder's size says are
- * open (Linux 6.2; before, it is 0, and all slots are asked for).
+ * Descriptors above 2 that execve(2) leaves open. Asking for each number costs less than a listing,
+ * for which the kernel makes an inode for each; and one is done when as many were found as the
+ * folder's size says are open (Linux 6.2; before, it is 0, and all slots are asked for).
  */
 static uint32_t count_kept(const struct probe_view *v)
 {

@@ -9,7 +9,8 @@
 /*
  * What is the same for every process of the sandbox, as PID 1 reads it: id maps, interfaces,
  * kernel, mounts (proc(5), proc_pid_mountinfo(5)). Names in mountinfo are partly an image's, so
- * they are cut to their room and kept to plain characters. By plain system calls: see probe_init_half.
+ * they are cut to their room and kept to plain characters. By plain system calls: see
+ * probe_init_half.
  */
 
 /* Copy the next word of *at, which ends at a space or `stop`; what is no plain character becomes
@@ -94,7 +95,8 @@ static void mounts(struct probe *p, const struct probe_view *v)
 		memcpy(p->mount[p->mounts - 1].at, "more", sizeof("more"));
 }
 
-static uint32_t map(const struct probe_view *v, const char *name, struct probe_map m[PROBE_MAPS_MAX])
+static uint32_t map(const struct probe_view *v, const char *name,
+		    struct probe_map m[PROBE_MAPS_MAX])
 {
 	const char *at = v->text;
 	uint32_t n = 0;
@@ -132,7 +134,7 @@ static void plain(char *dst, size_t size, const char *src) { take_word(&src, dst
 
 void probe_sandbox(struct probe *p, struct probe_view *v)
 {
-	struct utsname u;
+	struct utsname u = {0};
 
 	p->uid_maps = map(v, "uid_map", p->uid_map);
 	p->gid_maps = map(v, "gid_map", p->gid_map);

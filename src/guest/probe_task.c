@@ -74,7 +74,8 @@ static const char *text_of(const char *line, const char *name)
 {
 	size_t n = strlen(name);
 
-	return strncmp(line, name, n) == 0 && line[n] == ':' && line[n + 1] == '\t' ? line + n + 2 : NULL;
+	return strncmp(line, name, n) == 0 && line[n] == ':' && line[n + 1] == '\t' ? line + n + 2
+										    : NULL;
 }
 
 static void take_line(struct probe_task *t, struct probe_view *v, const char *line)
@@ -147,7 +148,8 @@ static void namespaces(struct probe_task *t, const struct probe_view *v)
 
 	for (int i = 0; i < PROBE_NSS; i++) {
 		char link[64];
-		long n = raw_call(SYS_readlinkat, v->self_fd, (long)names[i], (long)link, sizeof(link) - 1, 0);
+		long n = raw_call(SYS_readlinkat, v->self_fd, (long)names[i], (long)link,
+				  sizeof(link) - 1, 0);
 		const char *at;
 
 		link[MAX(n, 0)] = '\0';

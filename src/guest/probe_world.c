@@ -11,15 +11,16 @@
 #include <sys/vfs.h>
 
 /*
- * What is bound to namespaces and not to a process: what of /proc is covered, the room, the network. PID 1
- * looks, which may do whatever the command may; that the command is in the same namespaces is compared.
- * Nothing is written anywhere, and nothing could leave the machine should the network be open: the addresses
- * are those kept for documentation, not routed on the internet. By plain system calls: see probe_init_half.
+ * What is bound to namespaces and not to a process: what of /proc is covered, the room, the
+ * network. PID 1 looks, which may do whatever the command may; that the command is in the same
+ * namespaces is compared. Nothing is written anywhere, and nothing could leave the machine should
+ * the network be open: the addresses are those kept for documentation, not routed on the internet.
+ * By plain system calls: see probe_init_half.
  */
 
 static uint8_t covered(const char *path)
 {
-	struct stat st;
+	struct stat st = {0};
 	long r = raw_call(SYS_newfstatat, AT_FDCWD, (long)path, (long)&st, 0, 0);
 
 	if (r < 0)
@@ -30,7 +31,7 @@ static uint8_t covered(const char *path)
 static uint8_t sealed(const char *path)
 {
 	const uint64_t rdonly = 1; /* ST_RDONLY, statfs(2) */
-	struct statfs fs;
+	struct statfs fs = {0};
 	long r = raw_call(SYS_statfs, (long)path, (long)&fs, 0, 0, 0);
 
 	if (r < 0)
@@ -82,7 +83,7 @@ static uint32_t reach(int family, int type, uint16_t port)
 /* The root's file system is where everything the sandbox may write lies. */
 static void room(struct probe_world *w)
 {
-	struct statfs fs;
+	struct statfs fs = {0};
 
 	if (raw_call(SYS_statfs, (long)"/workspace", (long)&fs, 0, 0, 0) < 0)
 		return;
@@ -102,7 +103,8 @@ void probe_world(struct probe_world *w, bool try_net)
 #include "wire/probe_facts.def"
 #undef SEALED
 	i = 0;
-#define REACH(id, name, family, type, port) w->reach[i++] = try_net ? reach(family, type, port) : PROBE_UNTRIED;
+#define REACH(id, name, family, type, port)                                                        \
+	w->reach[i++] = try_net ? reach(family, type, port) : PROBE_UNTRIED;
 #include "wire/probe_facts.def"
 #undef REACH
 	room(w);

@@ -5,10 +5,10 @@
 #include <errno.h>
 
 /*
- * The reader of a report's halves. Fed by the agent, hostile: the size is what the half, and its count of
- * mounts, make it, every number is held to what it can be, every text must end inside its room and be
- * printable ASCII without '"' and '\', so that nothing read here needs escaping later; what is
- * unused must be zero, so that one state has one report.
+ * The reader of a report's halves. Fed by the agent, hostile: the size is what the half, and its
+ * count of mounts, make it, every number is held to what it can be, every text must end inside its
+ * room and be printable ASCII without '"' and '\', so that nothing read here needs escaping later;
+ * what is unused must be zero, so that one state has one report.
  */
 
 const char *const probe_call_names[] = {

@@ -2,14 +2,14 @@
 /*
  * How the walls look from inside: what an EXEC with REQ_FD_MEASURE tells before it runs anything.
  *
- * Two descriptors come last with such a request: one end of a SOCK_SEQPACKET pair, and a file of the
- * host (O_PATH), which the sandbox tries to open. PID 1 starts the command's process and measures itself
- * while that one gets ready; the process measures itself where only execve(2) is left to do. Each sends
- * its half of the report as one message, in whatever order, and the process waits for one byte,
- * PROBE_GO. Anything else, as the end of the socket, ends it unstarted.
+ * Two descriptors come last with such a request: one end of a SOCK_SEQPACKET pair, and a file of
+ * the host (O_PATH), which the sandbox tries to open. PID 1 starts the command's process and
+ * measures itself while that one gets ready; the process measures itself where only execve(2) is
+ * left to do. Each sends its half of the report as one message, in whatever order, and the process
+ * waits for one byte, PROBE_GO. Anything else, as the end of the socket, ends it unstarted.
  *
- * Both ends are x86-64, so the halves are one structure of fixed size; PID 1's is sent up to the last mount
- * that is filled in.
+ * Both ends are x86-64, so the halves are one structure of fixed size; PID 1's is sent up to the
+ * last mount that is filled in.
  *
  * The sender is hostile to the host: probe_decode is the only reader. It checks that the structure
  * is of this version and well-formed (numbers in range, texts printable and ended, unused room
@@ -111,7 +111,8 @@ struct probe_world {
 	uint8_t sealed[PROBE_SEALEDS];
 	uint8_t pad[32 - (PROBE_COVEREDS + PROBE_SEALEDS) % 32];
 	uint32_t reach[PROBE_REACHES]; /* errno, 0 = connected or under way, PROBE_UNTRIED */
-	uint64_t disk, inodes; /* what fits on the file system of /workspace: bytes, files; 0 = any number */
+	uint64_t disk,
+	    inodes; /* what fits on the file system of /workspace: bytes, files; 0 = any number */
 };
 
 enum probe_mount_flag {
