@@ -259,7 +259,8 @@ def nothing_is_tried_that_a_gate_would_answer(m):
     _, _, j = load(p)
     eq(set(j["measured"]["network"]["errno"].values()), {None}, "tried")
     eq([j["enforced"], j["measured"]["network"]["interfaces"]], [True, ["lo"]], "conclusion")
-    eq(json.loads(r.out)["egress"], {"allowed": 0, "denied": 0, "blocked": []}, "what the gate saw")
+    saw = json.loads(r.out)["egress"]
+    eq({k: saw[k] for k in ("allowed", "denied", "blocked")}, {"allowed": 0, "denied": 0, "blocked": []}, "what the gate saw")
     done(m.run("--receipt", p, "--", "true"))
     ok(None not in load(p)[2]["measured"]["network"]["errno"].values(), "without a gate all is tried")
 
