@@ -19,7 +19,7 @@
  * differ in their names. Neither tickets nor a session cache: every connection of the sandbox shows its name.
  */
 
-enum { LEAVES_MAX = 256, SERIAL_BYTES = 16, AUTHORITY_DAYS = 366, LEAF_DAYS = 30, TRUST_BYTES_MAX = 4 << 20 };
+enum { LEAVES_MAX = 256, SERIAL_BYTES = 16, AUTHORITY_DAYS = 366, LEAF_DAYS = 30, READ_AHEAD = 64 * 1024, TRUST_BYTES_MAX = 4 << 20 };
 
 struct leaf {
 	char name[256];
@@ -233,6 +233,8 @@ static int common(SSL_CTX *c)
 	(void)SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
 	(void)SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_read_ahead(c, 1); /* else each record is read by two calls */
+	SSL_CTX_set_default_read_buffer_len(c, READ_AHEAD);
 	return 0;
 }
 
