@@ -37,6 +37,8 @@ static int put_field(struct ask *q, const struct msg_item *it)
 	case F_NSEC: q->nsec = it->u64; break;
 	case F_ENTROPY: q->entropy = s; break;
 	case F_UMASK: q->umask = it->u64; break;
+	case F_XATTRS: q->xattrs = s; break;
+	case F_XATTR: break; /* read by who writes them */
 	default: return -EPROTO;
 	}
 	q->has |= UINT64_C(1) << it->field;

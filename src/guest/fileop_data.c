@@ -1,3 +1,4 @@
+#include "guest/entry.h"
 #include "guest/worker.h"
 
 #include "base/cleanup.h"
@@ -122,6 +123,9 @@ static int write_in_place(struct worker *w, int flags, mode_t mode)
 		return worker_fail(w, EINVAL, "not a regular file", w->path);
 	if (!(flags & O_APPEND) && ftruncate(fd, 0) < 0)
 		return worker_fail(w, errno, "write", w->path);
+	r = entry_set_xattrs(w, fd);
+	if (r < 0)
+		return worker_fail(w, -r, "setting attributes of", w->path);
 	r = copy_in(w, fd);
 	if (r == 0 && ask_has(w->ask, F_MODE) && fchmod(fd, mode) < 0)
 		return worker_fail(w, errno, "setting the mode of", w->path);
@@ -151,8 +155,9 @@ static int make_temp(const char *path, int *ret_fd)
 
 static int replace(struct worker *w, int fd, mode_t mode)
 {
-	int r = copy_in(w, fd);
+	int r = entry_set_xattrs(w, fd);
 
+	r = r < 0 ? worker_fail(w, -r, "setting attributes of", w->path) : copy_in(w, fd);
 	if (r == 0 && (fchmod(fd, mode) < 0 || rename(temp_name, w->path) < 0))
 		r = worker_fail(w, errno, "write", w->path);
 	if (r < 0)
@@ -190,6 +195,8 @@ int fileop_write(struct worker *w)
 		return worker_fail(w, -r, "write", w->path);
 	if (w->ask->flags & REQ_APPEND)
 		return write_in_place(w, O_APPEND | O_CREAT | O_NOFOLLOW, mode);
+	if (w->ask->flags & REQ_IN_PLACE)
+		return write_in_place(w, O_CREAT | O_NOFOLLOW, mode);
 	if (lstat(w->path, &st) == 0) {
 		if (!(S_ISLNK(st.st_mode) && w->ask->flags & REQ_NOFOLLOW)) {
 			r = check_target(w, &st);

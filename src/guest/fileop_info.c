@@ -1,3 +1,4 @@
+#include "guest/entry.h"
 #include "guest/worker.h"
 
 #include "base/cleanup.h"
@@ -16,25 +17,7 @@
 
 enum { DEPTH_MAX = 64 };
 
-struct names { /* the sandbox's passwd, read when the first record needs it */
-	char *passwd;
-	size_t n;
-	bool tried;
-};
-
-static void put_owner(struct names *names, struct msg_writer *rec, uid_t uid)
-{
-	char name[USER_STR_MAX];
-
-	if (!names->tried)
-		names->passwd = user_read_file("/etc/passwd", &names->n);
-	names->tried = true;
-	user_name_of(names->passwd, names->n, uid, name);
-	if (name[0] != '\0' && strlen(name) <= 64)
-		msg_str(rec, F_OWNER, name);
-}
-
-static int send_entry(struct worker *w, struct names *names, int at, const char *name, const char *shown,
+static int send_entry(struct worker *w, struct entry_names *names, int at, const char *name, const char *shown,
 		      const struct stat *st)
 {
 	struct buf b;
@@ -43,22 +26,7 @@ static int send_entry(struct worker *w, struct names *names, int at, const char 
 
 	buf_init(&b, MSG_RECORD_MAX);
 	msg_str(&rec, F_NAME, shown);
-	msg_u64(&rec, F_TYPE, IFTODT(st->st_mode));
-	msg_u64(&rec, F_SIZE, (uint64_t)st->st_size);
-	msg_u64(&rec, F_MODE, st->st_mode & 07777);
-	msg_u64(&rec, F_UID, st->st_uid);
-	msg_u64(&rec, F_GID, st->st_gid);
-	if (st->st_mtim.tv_sec >= 0 && st->st_mtim.tv_sec < INT64_MAX / 1000000000 - 1)
-		msg_u64(&rec, F_MTIME, (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec);
-	msg_u64(&rec, F_BLOCKS, (uint64_t)st->st_blocks * 512);
-	if (S_ISLNK(st->st_mode)) {
-		char target[4096];
-		ssize_t n = readlinkat(at, name, target, sizeof(target));
-
-		if (n >= 0 && (size_t)n < sizeof(target))
-			msg_bytes(&rec, F_TARGET, target, (size_t)n);
-	}
-	put_owner(names, &rec, st->st_uid);
+	entry_put(w, names, &rec, at, name, shown, st);
 	r = worker_record(w, &rec);
 	buf_done(&b);
 	return r;
@@ -66,14 +34,14 @@ static int send_entry(struct worker *w, struct names *names, int at, const char 
 
 int fileop_stat(struct worker *w)
 {
-	struct names names = {0};
+	struct entry_names names = {0};
 	struct stat st;
 	int r;
 
 	if (fstatat(AT_FDCWD, w->path, &st, w->ask->flags & REQ_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) < 0)
 		return worker_fail(w, errno, "stat", w->path);
 	r = send_entry(w, &names, AT_FDCWD, w->path, "", &st);
-	free(names.passwd);
+	entry_names_done(&names);
 	return r;
 }
 
@@ -98,7 +66,7 @@ static int enter(struct walk *k, int fd, size_t len)
 }
 
 /* One entry of the innermost folder. 1: more, 0: the walk is over, or -errno (reported). */
-static int step(struct worker *w, struct walk *k, struct names *names, size_t depth)
+static int step(struct worker *w, struct walk *k, struct entry_names *names, size_t depth)
 {
 	DIR *dir = k->dir[k->n - 1];
 	size_t at = k->end[k->n - 1], len;
@@ -133,7 +101,7 @@ static int step(struct worker *w, struct walk *k, struct names *names, size_t de
 int fileop_list(struct worker *w)
 {
 	static struct walk k;
-	struct names names = {0};
+	struct entry_names names = {0};
 	size_t depth = ask_has(w->ask, F_DEPTH) ? (size_t)w->ask->depth : 1;
 	int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
 
@@ -144,6 +112,6 @@ int fileop_list(struct worker *w)
 		return worker_fail(w, -r, "list", w->path);
 	while ((r = step(w, &k, &names, MIN(MAX(depth, (size_t)1), (size_t)DEPTH_MAX))) > 0)
 		continue;
-	free(names.passwd);
+	entry_names_done(&names);
 	return r;
 }

@@ -1,6 +1,8 @@
 #include "guest/worker.h"
 
+#include "base/cleanup.h"
 #include "base/num.h"
+#include "guest/entry.h"
 #include "guest/report.h"
 
 #include <dirent.h>
@@ -49,16 +51,21 @@ struct half { /* the first half of a move */
 struct watch {
 	struct worker *w;
 	int fd;
-	int top; /* PATH, to open folders below it */
+	bool folder; /* PATH is one */
+	dev_t dev;   /* which */
+	ino_t ino;
 	bool recursive;
 	struct place *places;
 	size_t places_n, places_cap;
 	char **seen; /* full relative paths listed and not yet matched */
 	size_t seen_n, seen_cap;
 	struct half half;
+	struct entry_names names; /* REQ_DETAIL */
 	uint32_t last_kind; /* to merge runs of WRITE events */
 	char last[4096];
 };
+
+static void put_entry(struct watch *s, struct msg_writer *rec, const char *name);
 
 static int emit(struct watch *s, enum watch_event kind, const char *name, const char *target)
 {
@@ -73,6 +80,8 @@ static int emit(struct watch *s, enum watch_event kind, const char *name, const 
 	msg_str(&rec, F_NAME, name);
 	if (target != NULL)
 		msg_str(&rec, F_TARGET, target);
+	else if (s->w->ask->flags & REQ_DETAIL && (kind == WATCH_CREATE || kind == WATCH_WRITE || kind == WATCH_CHMOD))
+		put_entry(s, &rec, name);
 	r = worker_record(s->w, &rec);
 	buf_done(&b);
 	return r;
@@ -172,9 +181,38 @@ static void forget_seen(struct watch *s)
 		free(s->seen[--s->seen_n]);
 }
 
+/* PATH, to open what is below it; not held open: a removed folder tells so when its last user lets go. */
+static int open_top(const struct watch *s)
+{
+	int fd = open(s->w->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_dev != s->dev || st.st_ino != s->ino)) {
+		(void)close(fd); /* another one by now */
+		errno = ENOENT;
+		return -1;
+	}
+	return fd;
+}
+
 static int open_place(const struct watch *s, const char *path)
 {
-	return openat(s->top, path[0] == '\0' ? "." : path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int top = open_top(s);
+
+	return top < 0 ? -1 : openat(top, path[0] == '\0' ? "." : path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* What the file is by now: it may be gone, or another one. */
+static void put_entry(struct watch *s, struct msg_writer *rec, const char *name)
+{
+	_cleanup_close_ int top = s->folder ? open_top(s) : -1;
+	int at = s->folder ? top : AT_FDCWD;
+	const char *path = s->folder ? name : s->w->path;
+	struct stat st;
+
+	if (*path == '\0' || (s->folder && top < 0) || fstatat(at, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	entry_put(s->w, &s->names, rec, at, path, name, &st);
 }
 
 static int add_folder(struct watch *s, const char *path, bool report, int depth);
@@ -421,9 +459,9 @@ int watch_run(struct worker *w)
 	if (s.fd < 0 || stat(w->path, &st) < 0)
 		return worker_fail(w, errno, "watch", w->path);
 	if (S_ISDIR(st.st_mode)) {
-		s.top = open(w->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (s.top < 0)
-			return worker_fail(w, errno, "watch", w->path);
+		s.folder = true;
+		s.dev = st.st_dev;
+		s.ino = st.st_ino;
 		r = add_folder(&s, "", false, 0);
 		if (r == 0 && s.places_n == 0)
 			return worker_fail(w, EACCES, "watch", w->path);

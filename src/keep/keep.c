@@ -219,6 +219,7 @@ int keep_main(const struct keep_args *a)
 		r = end(&k);
 	}
 	procs_done(&k);
+	watchers_done(&k);
 	exec_done(&k);
 	users_done(&k);
 	session_free(k.session);

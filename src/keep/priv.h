@@ -5,6 +5,7 @@
 #include "keep/talk.h"
 #include "keep/timer.h"
 #include "keep/users.h"
+#include "keep/watchers.h"
 #include "session/session.h"
 #include "sys/loop.h"
 
@@ -26,6 +27,7 @@ struct keep {
 	struct buf passwd; /* see users.c */
 	uint64_t passwd_ms;
 	struct leaves leaves;
+	struct watchers watchers;
 	struct proc *procs; /* see proc.c */
 	uint32_t procs_n;
 	uint64_t procs_last;

@@ -174,3 +174,18 @@ void user_name_of(const char *passwd, size_t n, uid_t uid, char dst[USER_STR_MAX
 	if (find_line(passwd, n, (struct span){NULL, 0}, uid, &l))
 		span_copy(l.name, dst, "");
 }
+
+void user_group_name_of(const char *group, size_t n, gid_t gid, char dst[USER_STR_MAX])
+{
+	struct span rest = {group, n}, text, f[3];
+	uint32_t id;
+
+	dst[0] = '\0';
+	while (next_part(&rest, '\n', &text)) {
+		if (next_part(&text, ':', &f[0]) && next_part(&text, ':', &f[1]) && next_part(&text, ':', &f[2]) &&
+		    span_id(f[2], &id) && id == gid) {
+			span_copy(f[0], dst, "");
+			return;
+		}
+	}
+}

@@ -31,3 +31,5 @@ int must_check user_find(const char *spec, size_t spec_len, const char *passwd, 
 void user_groups(const char *group, size_t n, struct user *u);
 /* Pure: the name of uid, copied into dst; "" when there is none. */
 void user_name_of(const char *passwd, size_t n, uid_t uid, char dst[USER_STR_MAX]);
+/* Pure: the name of gid in the text of a group file, as user_name_of. */
+void user_group_name_of(const char *group, size_t n, gid_t gid, char dst[USER_STR_MAX]);

@@ -25,11 +25,12 @@ DONE, EXIT, SIGNALLED, ERROR = range(4)
 WINDOW = 256 * 1024
 FIELDS = {"kind": 1, "flags": 2, "arg": 3, "env": 4, "cwd": 5, "user": 6, "rows": 7, "cols": 8, "path": 9,
           "path2": 10, "mode": 11, "offset": 12, "length": 13, "depth": 14, "port": 15, "nsec": 16, "entropy": 17,
-          "umask": 18, "how": 32, "code": 33, "errno": 34, "text": 35, "utime": 36, "stime": 37, "maxrss": 38,
+          "umask": 18, "xattrs": 19, "xattr": 20, "how": 32, "code": 33, "errno": 34, "text": 35, "utime": 36, "stime": 37, "maxrss": 38,
           "wall": 39, "name": 48, "type": 49, "size": 50, "uid": 51, "gid": 52, "mtime": 53, "target": 54,
-          "event": 55, "value": 56, "owner": 57, "blocks": 58}
+          "event": 55, "value": 56, "owner": 57, "blocks": 58, "group": 59,
+          "real": 60, "real_type": 61, "real_mode": 62}
 NAMES = {v: k for k, v in FIELDS.items()}
-BYTES = {"arg", "env", "cwd", "user", "path", "path2", "text", "name", "target", "owner", "entropy"}
+BYTES = {"arg", "env", "cwd", "user", "path", "path2", "text", "name", "target", "owner", "entropy", "xattrs", "xattr", "group", "real"}
 
 
 def message(**fields):
@@ -51,7 +52,7 @@ def parse(raw):
         key = NAMES[nr]
         body = raw[8:8 + n]
         value = body if key in BYTES else struct.unpack("<Q", body)[0]
-        if key == "value":
+        if key in ("value", "xattr"):
             out.setdefault(key, []).append(value)
         else:
             assert key not in out, key

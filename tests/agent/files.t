@@ -89,6 +89,37 @@ def basics(t):
         t.ok(len(v) == 6 and v[2] >= 2 and v[1] > 0, "metrics", v)
 
 
+def details(t):
+    detail, in_place = 1 << 13, 1 << 14
+    with agent() as a:
+        a.sh("cd /mnt; mkdir d; echo 123 > d/f; chmod 640 d/f; ln -s f d/l; ln -s l d/ll; ln -s none d/dead; ln -s loop d/loop")
+        names = {r["name"]: r for r in records(do(a, LIST, "/mnt/d", flags=detail).out[OUT])}
+        t.eq((names[b"f"]["group"], "real" in names[b"f"], "xattr" in names[b"f"]), (b"root", False, False), "a group's name")
+        t.eq([names[n].get("real") for n in (b"l", b"ll", b"dead", b"loop")], [b"/mnt/d/f", b"/mnt/d/f", None, None], "where links lead")
+        t.eq((names[b"ll"]["real_type"], names[b"ll"]["real_mode"], names[b"ll"]["mode"]), (8, 0o640, 0o777), "what is there")
+        t.eq("group" in info(a, "/mnt/d/f"), False, "only when asked for")
+        ino = a.sh("stat -c %i /mnt/d/f").out[OUT]
+        s = do(a, WRITE, "/mnt/d/f", b"new", flags=in_place, xattrs="user.x.", xattr=["user.x.a=1", b"user.x.b=\xff\0"])
+        t.eq((s.result["how"], a.sh("stat -c %i /mnt/d/f").out[OUT] == ino, info(a, "/mnt/d/f")["mode"]), (DONE, True, 0o640), "in place")
+        t.eq(sorted(info(a, "/mnt/d/f", flags=detail, xattrs="user.x.")["xattr"]), [b"user.x.a=1", b"user.x.b=\xff\0"], "attributes")
+        t.eq("xattr" in info(a, "/mnt/d/f", flags=detail, xattrs="user.y."), False, "of the names asked for")
+        do(a, WRITE, "/mnt/d/f", b"newer", flags=in_place, xattrs="user.x.", xattr=["user.x.c="])
+        t.eq(info(a, "/mnt/d/f", flags=detail, xattrs="user.x.")["xattr"], [b"user.x.c="], "replaced")
+        do(a, WRITE, "/mnt/d/f", b"again", flags=in_place)
+        t.eq(info(a, "/mnt/d/f", flags=detail, xattrs="user.x.")["xattr"], [b"user.x.c="], "or left alone")
+        for bad in ("user.z.a=1", "user.x.a", "=1", b"user.x.\0=1"):
+            t.eq(do(a, WRITE, "/mnt/d/f", b"", flags=in_place, xattrs="user.x.", xattr=[bad]).result["errno"], 22, f"refused {bad}")
+        do(a, WRITE, "/mnt/d/new", b"x", xattrs="user.x.", xattr=["user.x.n=1"])
+        t.eq(info(a, "/mnt/d/new", flags=detail, xattrs="user.x.")["xattr"], [b"user.x.n=1"], "of a new file")
+        w = a.open(WATCH, path="/mnt/d", flags=detail)
+        w.wait(lambda s: s.pid is not None)
+        a.sh("echo 1 > /mnt/d/made")
+        w.wait(lambda s: any(r["event"] == 2 for r in records(s.out[OUT])))
+        t.eq([(r["event"], r["name"], r["mode"], r["group"]) for r in records(w.out[OUT])][0], (1, b"made", 0o644, b"root"), "a watch's details")
+        w.reset()
+        w.wait()
+
+
 def entry(kind, path, data=b"", mode=0o644, target=b"", size=None, holes=()):
     size = len(data) + sum(holes) if size is None else size
     out = struct.pack("<BBHIIIQQ", kind, 0, mode, len(path), len(target), 0, size, 10**18) + path + target
@@ -214,8 +245,13 @@ def watch(t):
         w.reset()
         w.wait()
         t.eq(w.result["how"], DONE, "RESET ends a watch")
+        w = a.open(WATCH, path="/mnt/t1")
+        w.wait(lambda s: s.pid is not None)
+        a.sh("rm -r /mnt/t1")
+        w.wait()
+        t.eq((w.result["how"], records(w.out[OUT])[-1]["event"]), (DONE, 3), "a watch ends with its folder")
         s = do(a, WATCH, "/mnt/none")
         t.eq(s.result["errno"], 2, "nothing to watch")
 
 
-main(basics, pack, watch)
+main(basics, details, pack, watch)

@@ -1,0 +1,10 @@
+#pragma once
+/* Writing JSON by hand, where a tree of values would cost too much. */
+#include "base/buf.h"
+
+#include <stddef.h>
+
+/* Append a string in quotes; what is no UTF-8 becomes U+FFFD. 0, -ENOBUFS, -ENOMEM. */
+int must_check text_put_json(struct buf *b, const char *p, size_t n);
+int must_check text_put(struct buf *b, const char *s);
+int must_check text_putf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
