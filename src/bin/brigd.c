@@ -178,7 +178,7 @@ static int dev_folder(struct dev *v, struct config *c, unsigned port, struct err
 /* brig-spawn beside us, else where it is installed. */
 static void dev_exec(const struct dev *v, int fd)
 {
-	char self[4096], path[4200];
+	char self[4096], path[4200], box[64];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 
@@ -187,11 +187,12 @@ static void dev_exec(const struct dev *v, int fd)
 	if (slash != NULL)
 		*slash = '\0';
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (dup2(fd, SPAWN_FD) < 0) /* without close-on-exec */
+	if (fd != SPAWN_FD ? dup2(fd, SPAWN_FD) < 0 : fcntl(fd, F_SETFD, 0) < 0) /* without close-on-exec */
 		_exit(127);
 	(void)snprintf(path, sizeof(path), "%s/brig-spawn", self);
-	(void)execl(path, "brig-spawn", "--dev", v->dir, (char *)NULL);
-	(void)execl(BRIG_LIBEXECDIR "/brig-spawn", "brig-spawn", "--dev", v->dir, (char *)NULL);
+	(void)snprintf(box, sizeof(box), "%s/box", v->dir);
+	(void)execl(path, "brig-spawn", "--dev", "--fd", "3", "--box", box, (char *)NULL);
+	(void)execl(BRIG_LIBEXECDIR "/brig-spawn", "brig-spawn", "--dev", "--fd", "3", "--box", box, (char *)NULL);
 	(void)fprintf(stderr, "brigd: brig-spawn: %s\n", strerror(errno));
 	_exit(127);
 }
@@ -297,7 +298,7 @@ static int serve(struct daemon *d, struct api *a, bool dev, struct err *e)
 		kill_all(d);
 	l.stop = false;
 	until = loop_clock_ms() + STOP_MS;
-	while (!l.stop && loop_clock_ms() < until && (dev ? d->boxes.n > 0 : api_requests(a) > 0))
+	while (!l.stop && loop_clock_ms() < until && (daemon_busy(d) || (dev ? d->boxes.n > 0 : api_requests(a) > 0)))
 		turn(d, a);
 	loop_drop(&l.signals);
 	return 0;

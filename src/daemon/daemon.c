@@ -163,6 +163,15 @@ void daemon_close(struct daemon *d)
 	seal_close(&d->seal);
 }
 
+bool daemon_busy(const struct daemon *d)
+{
+	uint32_t starting = 0;
+
+	for (uint32_t i = 0; i < d->config->templates_n; i++)
+		starting += d->pool[i].starting;
+	return d->ops != NULL || starting > 0;
+}
+
 static void nobody(void *owner, struct box *b, unsigned status, const char *why)
 {
 	(void)owner;

@@ -49,6 +49,8 @@ int must_check daemon_open(struct daemon *d, const struct config *config, struct
 void daemon_close(struct daemon *d);
 /* Things that are due. Returns milliseconds until it should be called again. */
 int daemon_tick(struct daemon *d);
+/* Something is under way that an end would leave half done. */
+bool daemon_busy(const struct daemon *d);
 int64_t daemon_now_ms(void); /* wall clock */
 /* What went wrong where nobody can be answered: one line on standard error. */
 void daemon_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
