@@ -292,7 +292,7 @@ static int serve(struct daemon *d, struct api *a, bool dev, struct err *e)
 		return err_set(e, ERR_INTERNAL, -r, "watch for signals");
 	while (!l.stop)
 		turn(d, a);
-	d->stopping = true;
+	daemon_quiesce(d);
 	api_quiesce(a);
 	if (dev)
 		kill_all(d);

@@ -146,9 +146,6 @@ int daemon_open(struct daemon *d, const struct config *config, struct err *e)
 
 void daemon_close(struct daemon *d)
 {
-	d->stopping = true;
-	while (d->boxes.slot != NULL && pool_give_up(d))
-		;
 	ask_json_close(&d->asks);
 	spawner_close(&d->spawner);
 	while (d->ops != NULL) {
@@ -163,14 +160,14 @@ void daemon_close(struct daemon *d)
 	seal_close(&d->seal);
 }
 
-bool daemon_busy(const struct daemon *d)
+void daemon_quiesce(struct daemon *d)
 {
-	uint32_t starting = 0;
-
-	for (uint32_t i = 0; i < d->config->templates_n; i++)
-		starting += d->pool[i].starting;
-	return d->ops != NULL || starting > 0;
+	d->stopping = true;
+	while (pool_give_up(d))
+		;
 }
+
+bool daemon_busy(const struct daemon *d) { return d->ops != NULL || d->spawner.first != NULL; }
 
 static void nobody(void *owner, struct box *b, unsigned status, const char *why)
 {

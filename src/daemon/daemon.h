@@ -45,10 +45,12 @@ struct daemon {
 
 /* State folder, store, secret, rows of an earlier life. config is borrowed. */
 int must_check daemon_open(struct daemon *d, const struct config *config, struct err *e);
-/* Sandboxes in use go on; those of the pool are ended. */
+/* After daemon_quiesce, when it is not busy any more. Sandboxes in use go on. */
 void daemon_close(struct daemon *d);
 /* Things that are due. Returns milliseconds until it should be called again. */
 int daemon_tick(struct daemon *d);
+/* Start nothing new, end the pool. */
+void daemon_quiesce(struct daemon *d);
 /* Something is under way that an end would leave half done. */
 bool daemon_busy(const struct daemon *d);
 int64_t daemon_now_ms(void); /* wall clock */
