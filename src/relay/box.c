@@ -254,13 +254,13 @@ void box_free(struct box *b)
 	b->rec.broken = true; /* whatever ends now waits no more */
 	flows_close(b);
 	flows_told(b);
+	loop_drop(&b->rec.pipe); /* before the rest: somebody waits for its end */
 	for (int i = 0; i < NET_SOCKS; i++)
 		loop_drop(&b->sock[i]);
 	resolver_free(b->resolver);
 	lookups_free(b);
 	judge_free(b->judge);
 	free(b->resolvers);
-	loop_drop(&b->rec.pipe);
 	loop_free_later(b->loop, b);
 }
 
