@@ -11,6 +11,8 @@ MODS_brig := base sys wire parse core net gate egress tier session receipt image
 MODS_brig-spawn := base sys wire parse core net gate egress tier session image spawn keep spawnd
 LIBS_brig-spawn := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring
 MODS_brig-init := base sys wire parse guest
+MODS_brig-interp := base sys interp
+LIBS_brig-interp := -ljansson
 MODS_brig-gate := base sys net gate relay
 LIBS_brig-gate := -lcares -lsodium
 MODS_brig-inspect := base sys wire parse net gate inspect
@@ -78,6 +80,7 @@ ifeq ($(V),release)
   PROG_LIBS = $(patsubst -l%,/usr/lib/$(shell gcc -print-multiarch)/lib%.a,$(LIBS_$(@F)))
   MODS_brig += compat
   MODS_brig-gate += compat
+  MODS_brig-interp += compat
   MODS_brig-spawn += compat
 else
   PROG_CC := $(CC)
@@ -96,7 +99,7 @@ objs    = $(patsubst %.c,$(O)/%.o,$(foreach m,$(1),$(shell find src/$(m) -name '
 Q := $(if $(VERBOSE),,@)
 say = @$(if $(VERBOSE),:,printf '  %-5s %s\n' $(1) $(2))
 
-all: $(OUT)/brig $(OUT)/brig-spawn $(OUT)/brig-init $(OUT)/brig-gate $(OUT)/brig-inspect $(OUT)/brigd
+all: $(OUT)/brig $(OUT)/brig-spawn $(OUT)/brig-init $(OUT)/brig-gate $(OUT)/brig-interp $(OUT)/brig-inspect $(OUT)/brigd
 include $(sort $(wildcard mk/*.mk))
 
 build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '*.[ch]')
@@ -155,6 +158,12 @@ $(OUT)/brig-gate: $(call prog_objs,brig-gate) $(O)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(link_prog)
+$(OUT)/brig-interp: $(call prog_objs,brig-interp) $(O)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(link_prog)
+	$(Q)! readelf -lW $@ | grep INTERP || [ $(V) != release ] # as brig-init
+$(O)/src/interp/kernels.o $(O)/prog/src/interp/kernels.o: $(wildcard src/interp/kernel.* src/interp/*.py)
 # With glibc, which Debian's archive of OpenSSL is made for. Warnings of the linker about dlopen are silenced: nothing is
 # loaded (no engines, no configuration).
 $(OUT)/brig-inspect: $(O)/src/bin/brig-inspect.o $(call objs,$(MODS_brig-inspect)) $(O)/sources

@@ -18,7 +18,7 @@ installed = $(foreach f,$(wildcard docs/man/*.[1-8]),$(f):$(SHARE)/man/man$(subs
 	$(foreach f,$(apparmor),$(f):$(SYSCONFDIR)/apparmor.d/$(notdir $(f)):644) \
 	$(OUT)/brig:$(PREFIX)/bin/brig:755 \
 	$(OUT)/brig-init:$(LIBEXECDIR)/brig-init:755 $(OUT)/brig-gate:$(LIBEXECDIR)/brig-gate:755 \
-	$(OUT)/brig-inspect:$(LIBEXECDIR)/brig-inspect:755
+	$(OUT)/brig-inspect:$(LIBEXECDIR)/brig-inspect:755 $(OUT)/brig-interp:$(LIBEXECDIR)/brig-interp:755
 
 install: all
 	@set -e; for f in $(installed); do \

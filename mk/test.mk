@@ -41,7 +41,7 @@ unit: $(UNITS)
 replay: $(FUZZERS:%=$(O)/replay/%)
 	$(call run,$(sort $^),-j2)
 agent-test: programs
-	$(call run,$(call suite,agent))
+	$(call run,$(call suite,agent) $(if $(T),,$(sort $(wildcard tests/code/*.t))))
 behaviour: programs
 	$(call run,$(call suite,behaviour) $(if $(T),,$(sort $(wildcard tests/gate/*.t tests/keep/*.t))))
 kill-test: programs
