@@ -1,0 +1,228 @@
+#include "guest/launch.h"
+
+#include "base/cleanup.h"
+#include "base/num.h"
+#include "guest/report.h"
+#include "guest/sweep.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+/*
+ * What comes back of what launch.c started: the words of status pipes, ends of children, deadlines. Status
+ * pipes are written by our own children, who have become the sandbox's user: a report is bounded
+ * (guest/report.h), and says nothing about other jobs.
+ */
+
+enum { SWEEP_MS = 1, PARK_MS = 20, HANG_UP_MS = 100 };
+
+static void on_report(struct agent *a, struct job *j, const struct report *r)
+{
+	switch ((enum report_type)r->type) {
+	case REPORT_ERROR:
+		job_end_error(j, r->err, r->text);
+		break;
+	case REPORT_PID:
+		if (j->cmd != 0 || !j->guarded)
+			break;
+		j->cmd = r->pid;
+		if (j->ended) /* it could not run, and said so before the guard got here */
+			break;
+		peer_send_u32(&a->peer, FRAME_START, j->id, 0, (uint32_t)j->cmd);
+		for (int sig = 1; j->early_signals != 0 && sig <= 64; sig++) {
+			if (j->early_signals & (UINT64_C(1) << (sig - 1)))
+				(void)kill(j->cmd, sig);
+		}
+		j->early_signals = 0;
+		break;
+	case REPORT_EXIT:
+		if (j->guarded)
+			job_end_wait(j, r->wait_status, r->utime_us, r->stime_us, r->maxrss_kib);
+		break;
+	case REPORT_READY:
+		if (!j->ended)
+			peer_send_u32(&a->peer, FRAME_START, j->id, 0, (uint32_t)j->pid);
+		break;
+	}
+}
+
+void launch_status(struct agent *a, struct job *j)
+{
+	struct report r;
+	int got = 0;
+
+	while (j->status_fd >= 0 && (got = report_read(j->status_fd, &r)) > 0)
+		on_report(a, j, &r);
+	if (got < 0)
+		(void)close(steal_fd(&j->status_fd));
+}
+
+static uint64_t usec(const struct timeval *tv)
+{
+	return (uint64_t)tv->tv_sec * 1000000u + (uint64_t)tv->tv_usec;
+}
+
+static struct job *take_reaped(struct agent *a, pid_t pid)
+{
+	for (uint32_t i = 0; i < a->jobs_n; i++) {
+		if (a->jobs[i]->pid == pid)
+			return a->jobs[i];
+	}
+	for (struct job **at = &a->guards; *at != NULL; at = &(*at)->next) {
+		struct job *j = *at;
+
+		if (j->pid == pid) {
+			*at = j->next;
+			return j;
+		}
+	}
+	return NULL;
+}
+
+/* A guard that did not end by itself was killed by what it guards: everything that was below it
+ * is now an unknown child of PID 1. */
+static void guard_died(struct agent *a, struct job *j)
+{
+	job_end_wait(j, SIGKILL, 0, 0, 0);
+	j->sweeping = true;
+	if (j->closed) { /* the sweep needs a holder; it goes when the sweep is done */
+		j->next = a->guards;
+		a->guards = j;
+	}
+}
+
+void launch_reaped(struct agent *a, pid_t pid, int st, const struct rusage *ru)
+{
+	struct job *j = take_reaped(a, pid);
+
+	if (j == NULL)
+		return; /* an orphan of the sandbox */
+	launch_status(a, j);
+	j->pid = 0;
+	if (j->guarded) {
+		if (!WIFEXITED(st) && !j->reset)
+			guard_died(a, j);
+		else if (WIFEXITED(st))
+			j->sweeping = false; /* it ended because nothing is left below it */
+		if (j->closed && !j->sweeping)
+			job_free(j);
+		else
+			job_end_wait(j, SIGKILL, 0, 0, 0);
+	} else if (j->kind == REQ_EXEC) {
+		job_end_wait(j, st, usec(&ru->ru_utime), usec(&ru->ru_stime), (uint64_t)ru->ru_maxrss);
+	} else if (WIFEXITED(st) && WEXITSTATUS(st) == 0) {
+		job_end_done(j);
+	} else if (j->reset && j->kind == REQ_WATCH) {
+		job_end_done(j);
+	} else if (j->reset) {
+		job_end_error(j, ECANCELED, "reset");
+	} else {
+		job_end_error(j, EIO, "the file worker was killed");
+	}
+}
+
+void launch_kill_all(int sig)
+{
+	(void)kill(-1, sig);
+}
+
+/* ---- time ---- */
+
+static size_t known_children(const struct agent *a, pid_t *v, size_t max)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < a->jobs_n && n < max; i++) {
+		if (a->jobs[i]->pid > 0)
+			v[n++] = a->jobs[i]->pid;
+	}
+	for (const struct job *j = a->guards; j != NULL && n < max; j = j->next) {
+		if (j->pid > 0)
+			v[n++] = j->pid;
+	}
+	return n;
+}
+
+static void sweep_job(struct agent *a, struct job *j)
+{
+	static pid_t known[4 * AGENT_JOBS_MAX];
+	struct sweep s = {.known = known, .known_n = known_children(a, known, ARRAY_LEN(known))};
+
+	if (j->guarded && j->pid > 0)
+		s.guard = j->pid;
+	else
+		s.orphans = true;
+	if (!j->guarded)
+		s.tree = j->pid;
+	if (s.known_n == ARRAY_LEN(known))
+		s.orphans = false; /* cannot tell any more; the sandbox's own end still gets them */
+	if (!sweep_round(&s))
+		return;
+	j->sweeping = false;
+	if (j->pid > 0)
+		(void)kill(j->pid, SIGKILL);
+}
+
+static int sooner(int wait, int ms)
+{
+	return wait < 0 || ms < wait ? ms : wait;
+}
+
+/* True when `at` has passed; else *wait is shortened to reach it. */
+static bool is_due(uint64_t at, int *wait)
+{
+	uint64_t now = agent_now();
+
+	if (now < at)
+		*wait = sooner(*wait, (int)((at - now) / NS_PER_MS) + 1);
+	return now >= at;
+}
+
+static void tick_job(struct agent *a, struct job *j, int *wait)
+{
+	struct job_out *tty = &j->out[CHAN_OUT - 1];
+
+	if (j->sweeping)
+		sweep_job(a, j);
+	if (j->sweeping)
+		*wait = sooner(*wait, SWEEP_MS);
+	if (tty->parked && tty->look_ns == 0)
+		tty->look_ns = agent_now() + PARK_MS * NS_PER_MS;
+	if (tty->parked && is_due(tty->look_ns, wait)) {
+		tty->parked = false;
+		tty->look_ns = 0;
+	}
+	/* background jobs may hold the terminal for ever; what the command wrote has come by then, unless
+	 * the host takes nothing */
+	if (j->ended && j->medium == JOB_TTY && tty->fd >= 0 && tty->credit > 0) {
+		if (j->hang_up_ns == 0)
+			j->hang_up_ns = agent_now() + HANG_UP_MS * NS_PER_MS;
+		if (is_due(j->hang_up_ns, wait))
+			tty->drain = 0;
+	}
+	if (j->kill_at_ns != 0 && j->pid != 0 && is_due(j->kill_at_ns, wait)) {
+		(void)kill(j->pid, SIGKILL);
+		j->kill_at_ns = 0;
+	}
+}
+
+int launch_tick(struct agent *a)
+{
+	int wait = -1;
+
+	for (uint32_t i = 0; i < a->jobs_n; i++)
+		tick_job(a, a->jobs[i], &wait);
+	for (struct job **at = &a->guards; *at != NULL;) {
+		struct job *j = *at;
+
+		tick_job(a, j, &wait);
+		if (!j->sweeping && j->pid == 0) {
+			*at = j->next;
+			job_free(j);
+		} else {
+			at = &j->next;
+		}
+	}
+	return wait;
+}
