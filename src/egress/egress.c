@@ -51,11 +51,13 @@ static int emit_resolvers(struct egress_load *l, const struct yaml_node *n)
 
 static int emit_dns(struct egress_load *l, const struct yaml_node *dns)
 {
-	const struct yaml_node *aaaa = yaml_get(dns, "aaaa"), *resolver = yaml_get(dns, "resolver");
+	const struct yaml_node *aaaa = yaml_get(dns, "aaaa"), *mode = yaml_get(dns, "mode"), *resolver = yaml_get(dns, "resolver");
 	int r = emit_section(l, SECTION_DNS, dns);
 
 	if (r == 0 && aaaa != NULL)
 		r = emit(l, aaaa->line, "dns aaaa %d", strcmp(aaaa->text, "synthetic") == 0);
+	if (r == 0 && mode != NULL)
+		r = emit(l, mode->line, "dns pinned %d", strcmp(mode->text, "pinned") == 0);
 	return r == 0 && resolver != NULL ? emit_resolvers(l, resolver) : r;
 }
 

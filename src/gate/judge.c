@@ -76,6 +76,7 @@ void judge_free(struct judge *j)
 		free(j->names[i].name);
 	free(j->rules);
 	free(j->names);
+	free(j->pins);
 	free(j->by_name);
 	free(j->by_net);
 	free(j->resolvers);
@@ -98,13 +99,15 @@ static struct net_range range_of(const struct net_of *n)
 
 uint32_t judge_ranges(const struct judge *j, struct net_range *out, uint32_t max)
 {
+	static const struct net_of all4 = {.bits = 0}, all6 = {.net = {.v6 = true}};
 	uint32_t n = 0;
 
 	if (max < 2)
 		return UINT32_MAX;
-	out[n++] = range_of(&j->dns.pool4);
+	/* what real names stand for is known when they are asked for: everything comes here, and is refused here */
+	out[n++] = range_of(j->dns.pinned ? &all4 : &j->dns.pool4);
 	if (j->dns.aaaa)
-		out[n++] = range_of(&j->dns.pool6);
+		out[n++] = range_of(j->dns.pinned ? &all6 : &j->dns.pool6);
 	for (uint32_t i = 0; i < j->rules_n; i++) {
 		const struct rule *r = &j->rules[i];
 
@@ -238,7 +241,8 @@ static bool same_net(const struct net_of *a, const struct net_of *b)
 
 int judge_adopt(struct judge *j, struct judge *old)
 {
-	if (!same_net(&j->dns.pool4, &old->dns.pool4) || !same_net(&j->dns.pool6, &old->dns.pool6) || j->names_n != 0)
+	if (!same_net(&j->dns.pool4, &old->dns.pool4) || !same_net(&j->dns.pool6, &old->dns.pool6) ||
+	    j->dns.pinned != old->dns.pinned || j->names_n != 0)
 		return -EINVAL;
 	j->generation = old->generation + 1;
 	j->names = steal_ptr(&old->names);
@@ -246,6 +250,10 @@ int judge_adopt(struct judge *j, struct judge *old)
 	j->names_cap = old->names_cap;
 	old->names_n = 0;
 	memcpy(j->name_slot, old->name_slot, sizeof(j->name_slot));
+	j->pins = steal_ptr(&old->pins);
+	j->pins_n = old->pins_n;
+	j->pins_cap = old->pins_cap;
+	memcpy(j->pin_slot, old->pin_slot, sizeof(j->pin_slot));
 	j->seen = steal_ptr(&old->seen);
 	j->seen_n = old->seen_n;
 	j->denied = old->denied;

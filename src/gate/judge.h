@@ -36,7 +36,9 @@ enum { JUDGE_NAME_MAX = 253, JUDGE_ID_MAX = 32, JUDGE_WORD_MAX = 36 };
 
 /* Where a connection wants to go. Made once, then only passed on. */
 struct judge_dest {
-	bool named;    /* by a made-up address: name is what counts */
+	bool named;    /* by a made-up or a pinned address: name is what counts */
+	bool pinned;   /* by an address the name was answered with */
+	bool choice;   /* pinned, and the address stands for several names: see judge_pick */
 	uint16_t port;
 	char name[JUDGE_NAME_MAX + 1]; /* canonical */
 	struct resolve_addr orig;      /* what was connected to */
@@ -82,7 +84,7 @@ int must_check judge_check(const char *text, size_t n, uint32_t *line, struct er
 void judge_free(struct judge *j);
 /*
  * New rules take over from old ones while the sandbox runs: names keep their addresses, budgets what was used; the
- * generation is one more. -EINVAL when the address pools differ: then nothing changed, and old goes on. Afterwards old is
+ * generation is one more. -EINVAL when the address pools or the way names are answered differ: then nothing changed, and old goes on. Afterwards old is
  * only good for judge_free, and each connection must be decided again (judge_decide; its rule_nr is void).
  */
 int must_check judge_adopt(struct judge *j, struct judge *old);
@@ -97,6 +99,11 @@ uint32_t judge_ranges(const struct judge *j, struct net_range *out, uint32_t max
 
 /* Where *orig, port leads: fills *ret. False: a made-up address that stands for nothing. */
 bool judge_dest(const struct judge *j, const struct resolve_addr *orig, uint16_t port, struct judge_dest *ret);
+/*
+ * Which of several names is meant (d->choice), by what the client says first: 0 = more is needed, 1 = found, *d is it,
+ * -1 = none, or it cannot be told, with *reason. What was found is to be decided and checked as any other.
+ */
+int judge_pick(const struct judge *j, struct judge_dest *d, const uint8_t *p, size_t n, const char **reason);
 void judge_decide(const struct judge *j, const struct judge_dest *d, struct judge_verdict *ret);
 /*
  * May the connection that v permits be made to this address? `ours`: it is one of this host's own, which the caller can

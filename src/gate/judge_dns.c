@@ -10,6 +10,7 @@
  *   A of an allowed name (AAAA too, when the rules say so): its made-up address. A name that a rule spells out is resolved
  *   first, for the question carries nothing out that the rule did not; below a wildcard the name is the sandbox's
  *   choice, so it is resolved when it is connected to.
+ *   Where the rules say "pinned", the name's real addresses instead, which then stand for it.
  *   Other types of an allowed name: no data.    Everything else: no such name. (Refusing would make C libraries ask
  *   elsewhere or stop.)
  */
@@ -65,34 +66,37 @@ struct reply {
 	uint32_t ttl_s;
 };
 
-/* addr: of the type's size, or NULL. */
-static size_t finish(const struct reply *r, uint32_t rcode, uint32_t type, const uint8_t *addr)
+/* n addresses of the type's size; as many as there is room for. */
+static size_t finish_all(const struct reply *r, uint32_t rcode, uint32_t type, const struct resolve_addr *addr, uint32_t n)
 {
 	uint8_t *p = r->out;
-	size_t len = type == TYPE_AAAA ? 16 : 4;
+	size_t len = type == TYPE_AAAA ? 16 : 4, room = r->size < HEAD + r->question_n ? 0 : r->size - HEAD - r->question_n;
 
-	if (r->size < HEAD + r->question_n + 12 + len)
+	if (r->size < HEAD + r->question_n || (n > 0 && room < 12 + len))
 		return 0;
+	n = (uint32_t)MIN((size_t)n, room / (12 + len));
 	memcpy(p, r->q, 2);
 	p = put16(p + 2, 0x8400u | 0x0080u | (be16(r->q + 2) & 0x0100u) | rcode); /* QR AA RA, RD as asked */
 	p = put16(p, r->question_n > 0 ? 1 : 0);
-	p = put16(p, addr != NULL ? 1 : 0);
+	p = put16(p, n);
 	p = put16(p, 0);
 	p = put16(p, 0);
 	memcpy(p, r->q + HEAD, r->question_n);
 	p += r->question_n;
-	if (addr != NULL) {
+	for (uint32_t i = 0; i < n; i++) {
 		p = put16(p, 0xc000u | HEAD);
 		p = put16(p, type);
 		p = put16(p, CLASS_IN);
 		p = put16(p, r->ttl_s >> 16);
 		p = put16(p, r->ttl_s);
 		p = put16(p, (uint32_t)len);
-		memcpy(p, addr, len);
+		memcpy(p, addr[i].a, len);
 		p += len;
 	}
 	return (size_t)(p - r->out);
 }
+
+static size_t finish(const struct reply *r, uint32_t rcode) { return finish_all(r, rcode, 0, NULL, 0); }
 
 static size_t deny(const struct reply *r, struct judge_dns *ret, const char *reason, const char *rule)
 {
@@ -100,7 +104,14 @@ static size_t deny(const struct reply *r, struct judge_dns *ret, const char *rea
 	ret->reason = reason;
 	if (rule != NULL)
 		memcpy(ret->rule, rule, strnlen(rule, JUDGE_ID_MAX));
-	return finish(r, RCODE_NXDOMAIN, 0, NULL);
+	return finish(r, RCODE_NXDOMAIN);
+}
+
+static size_t failed(const struct reply *re, const struct resolve_result *res, const struct rule *rule, struct judge_dns *ret)
+{
+	size_t size = deny(re, ret, "unresolved", rule->id);
+
+	return res->err == ENOENT ? size : finish(re, RCODE_SERVFAIL);
 }
 
 /* The name's number, made now if it must be. -1 with the answer's size in *size: a refusal, or none yet. */
@@ -118,9 +129,7 @@ static int number_of(struct judge *j, const struct reply *re, const struct resol
 		return -1;
 	}
 	if (rule->kind == RULE_EXACT && res != NULL && res->err != 0) {
-		*size = deny(re, ret, "unresolved", rule->id);
-		if (res->err != ENOENT)
-			*size = finish(re, RCODE_SERVFAIL, 0, NULL);
+		*size = failed(re, res, rule, ret);
 		return -1;
 	}
 	if (names_add(j, rule, ret->name, len, &reason) < 0) {
@@ -130,23 +139,55 @@ static int number_of(struct judge *j, const struct reply *re, const struct resol
 	return (int)j->names_n - 1;
 }
 
+/* With what the name stands for, which stands for the name from now on. A name of the sandbox's choice is counted before it
+ * is asked for: each goes upstream. Addresses nothing opens are left out; the others are judged when they are connected to. */
+static size_t answer_pinned(struct judge *j, const struct reply *re, uint16_t type, const struct resolve_result *res,
+			    struct rule *rule, size_t len, struct judge_dns *ret)
+{
+	struct resolve_addr given[RESOLVE_ADDRS_MAX];
+	int nr = names_find(j, ret->name, len);
+	const char *reason = NULL;
+	uint32_t n = 0, of_type = 0;
+
+	if (nr < 0 && (res != NULL ? res->err == 0 : rule->kind != RULE_EXACT)) {
+		if (names_add(j, rule, ret->name, len, &reason) < 0)
+			return deny(re, ret, reason, rule->id);
+		nr = (int)j->names_n - 1;
+	}
+	ret->wait = res == NULL;
+	if (res == NULL)
+		return 0;
+	if (res->err != 0 || nr < 0)
+		return failed(re, res, rule, ret);
+	for (uint32_t i = 0; i < res->n; i++) {
+		if (res->addr[i].v6 != (type == TYPE_AAAA))
+			continue;
+		of_type++;
+		if (floor_of(&res->addr[i]) != FLOOR_NEVER && pins_add(j, &res->addr[i], (uint32_t)nr))
+			given[n++] = res->addr[i];
+	}
+	return n == 0 && of_type > 0 ? deny(re, ret, "addr_floor", rule->id) : finish_all(re, RCODE_OK, type, given, n);
+}
+
 static size_t answer(struct judge *j, const struct reply *re, uint16_t type, const struct resolve_result *res,
 		     struct rule *rule, size_t len, struct judge_dns *ret)
 {
-	uint8_t a[16];
+	struct resolve_addr a = {.v6 = type == TYPE_AAAA};
 	size_t size;
 	int nr;
 
 	if (type != TYPE_A && (type != TYPE_AAAA || !j->dns.aaaa))
-		return finish(re, RCODE_OK, 0, NULL); /* no data: nothing is asked of anybody, nothing counted */
+		return finish(re, RCODE_OK); /* no data: nothing is asked of anybody, nothing counted */
+	if (j->dns.pinned)
+		return answer_pinned(j, re, type, res, rule, len, ret);
 	nr = number_of(j, re, res, rule, len, ret, &size);
 	if (nr < 0)
 		return size;
 	if (type == TYPE_A)
-		names_addr4(j, (uint32_t)nr, a);
+		names_addr4(j, (uint32_t)nr, a.a);
 	else
-		names_addr6(j, (uint32_t)nr, a);
-	return finish(re, RCODE_OK, type, a);
+		names_addr6(j, (uint32_t)nr, a.a);
+	return finish_all(re, RCODE_OK, type, &a, 1);
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): out is written through re */
@@ -164,12 +205,12 @@ size_t judge_dns_resolved(struct judge *j, const uint8_t *q, size_t n, const str
 	if (n < HEAD || (q[2] & 0x80) != 0)
 		return 0; /* no question: an answer to it could go round in circles */
 	if ((q[2] & 0x78) != 0)
-		return finish(&re, RCODE_NOTIMP, 0, NULL);
+		return finish(&re, RCODE_NOTIMP);
 	if (be16(q + 4) != 1 || be16(q + 6) != 0 || be16(q + 8) != 0)
-		return finish(&re, RCODE_FORMAT, 0, NULL);
+		return finish(&re, RCODE_FORMAT);
 	used = read_name(q + HEAD, n - HEAD, ret->asked, &ret->asked_n, &bad);
 	if (used < 0 || n - HEAD - (size_t)used < 4)
-		return finish(&re, RCODE_FORMAT, 0, NULL);
+		return finish(&re, RCODE_FORMAT);
 	re.question_n = (size_t)used + 4;
 	type = be16(q + HEAD + used);
 	len = bad ? -EINVAL : name_canon(ret->asked, ret->asked_n, j->single ? 1 : 2, ret->name);

@@ -106,7 +106,7 @@ static void put_where(struct line *l, const struct judge_record *r)
 	key_text(l, "dst_kind", d->named ? "name" : "addr");
 	if (d->named)
 		key_text(l, "name", d->name);
-	key_text(l, "name_source", d->named ? "synthetic" : ranged ? "cidr" : "none");
+	key_text(l, "name_source", d->pinned ? "pin" : d->named ? "synthetic" : ranged ? "cidr" : "none");
 	key_text(l, "orig_dst", addr_text(&d->orig, text));
 	key_num(l, "dst_port", d->port);
 }

@@ -97,6 +97,127 @@ void names_addr6(const struct judge *j, uint32_t nr, uint8_t ret[16])
 	put_number(ret + 16, nr + FIRST_NAME);
 }
 
+/* ---- names that are answered with what they stand for ---- */
+
+static uint32_t pin_slot(const struct resolve_addr *a)
+{
+	uint64_t h = hash_bytes(HASH_START, a->a, sizeof(a->a));
+
+	return (uint32_t)((h ^ h >> 32) % NAME_SLOTS);
+}
+
+static bool same_addr(const struct resolve_addr *a, const struct resolve_addr *b)
+{
+	return a->v6 == b->v6 && memcmp(a->a, b->a, a->v6 ? 16 : 4) == 0;
+}
+
+uint32_t pins_of(const struct judge *j, const struct resolve_addr *a, uint32_t *names, uint32_t max)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = j->pin_slot[pin_slot(a)]; i != 0 && n <= max; i = j->pins[i - 1].next) {
+		if (!same_addr(&j->pins[i - 1].addr, a))
+			continue;
+		if (n < max)
+			names[n] = j->pins[i - 1].name;
+		n++;
+	}
+	return n;
+}
+
+bool pins_add(struct judge *j, const struct resolve_addr *a, uint32_t name)
+{
+	uint32_t *slot = &j->pin_slot[pin_slot(a)];
+	struct pin *grown;
+
+	for (uint32_t i = *slot; i != 0; i = j->pins[i - 1].next)
+		if (j->pins[i - 1].name == name && same_addr(&j->pins[i - 1].addr, a))
+			return true;
+	if (j->pins_n == PINS_MAX)
+		return false;
+	if (j->pins_n == j->pins_cap) {
+		uint32_t cap = j->pins_cap == 0 ? 16 : j->pins_cap * 2;
+
+		grown = realloc(j->pins, cap * sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		j->pins = grown;
+		j->pins_cap = cap;
+	}
+	j->pins[j->pins_n] = (struct pin){.addr = *a, .name = name, .next = *slot};
+	*slot = ++j->pins_n;
+	return true;
+}
+
+static void set_name(const struct judge *j, struct judge_dest *d, uint32_t nr)
+{
+	d->named = d->pinned = true;
+	memcpy(d->name, j->names[nr].name, j->names[nr].n + 1);
+}
+
+/* Names that permit the port come first: the others cannot be meant. */
+enum { PICK_MAX = 16 };
+struct picks {
+	struct judge_dest dest[PICK_MAX];
+	struct judge_verdict v[PICK_MAX];
+	uint32_t n;
+	bool many; /* more than fit */
+};
+
+static void picks_of(const struct judge *j, const struct judge_dest *d, struct picks *ret)
+{
+	uint32_t names[PICK_MAX], n = pins_of(j, &d->orig, names, PICK_MAX);
+
+	*ret = (struct picks){.many = n > PICK_MAX};
+	for (uint32_t i = 0; i < MIN(n, (uint32_t)PICK_MAX); i++) {
+		struct judge_dest *one = &ret->dest[ret->n];
+
+		*one = (struct judge_dest){.port = d->port, .orig = d->orig};
+		set_name(j, one, names[i]);
+		judge_decide(j, one, &ret->v[ret->n]);
+		if (ret->v[ret->n].allow)
+			ret->n++;
+	}
+}
+
+static void pin_dest(const struct judge *j, struct judge_dest *d)
+{
+	struct picks p;
+	uint32_t first;
+
+	if (pins_of(j, &d->orig, &first, 1) == 0)
+		return;
+	picks_of(j, d, &p);
+	if (p.n > 0)
+		*d = p.dest[0];
+	else
+		set_name(j, d, first); /* refused by its name */
+	d->choice = p.n > 1 || p.many;
+}
+
+int judge_pick(const struct judge *j, struct judge_dest *d, const uint8_t *p, size_t n, const char **reason)
+{
+	struct judge_hello seen;
+	struct picks all;
+	bool more = false;
+
+	*reason = "pin_ambiguous";
+	picks_of(j, d, &all);
+	for (uint32_t i = 0; i < all.n && !all.many; i++) {
+		const char *why = NULL;
+		int r = -1;
+
+		if (all.v[i].check == CHECK_TLS || all.v[i].check == CHECK_HTTP)
+			r = judge_first(all.v[i].check, &all.v[i], &all.dest[i], p, n, &why, &seen);
+		if (r > 0) {
+			*d = all.dest[i];
+			return 1;
+		}
+		more |= r == 0;
+	}
+	return more ? 0 : -1;
+}
+
 bool judge_dest(const struct judge *j, const struct resolve_addr *orig, uint16_t port, struct judge_dest *ret)
 {
 	const struct net_of *pool = orig->v6 ? &j->dns.pool6 : &j->dns.pool4;
@@ -104,6 +225,10 @@ bool judge_dest(const struct judge *j, const struct resolve_addr *orig, uint16_t
 	uint8_t want[16];
 
 	*ret = (struct judge_dest){.port = port, .orig = *orig};
+	if (j->dns.pinned) {
+		pin_dest(j, ret);
+		return true;
+	}
 	if (!net_has(pool, orig))
 		return true;
 	for (uint32_t i = bytes - 4; i < bytes; i++)

@@ -58,6 +58,12 @@ struct mapped { /* a name with an address */
 	uint32_t n, next;
 };
 
+struct pin { /* an address that a name was answered with */
+	struct resolve_addr addr;
+	uint32_t name, next; /* next: nr + 1 with the same slot */
+};
+enum { PINS_MAX = 65536 };
+
 struct seen { /* a refusal of late */
 	uint64_t at_ms, suppressed, hash;
 	bool waits; /* suppressed is of some that found no room: it is told without waiting for the window's end */
@@ -83,11 +89,14 @@ struct judge {
 	bool audit, single; /* everything is permitted and noted; some rule's name has one label */
 	struct {
 		uint32_t ttl_s, max_names, denied_qps;
-		bool aaaa;
+		bool aaaa, pinned; /* pinned: names are answered with what they stand for */
 		struct net_of pool4, pool6;
 	} dns;
 	struct mapped *names;
 	uint32_t names_n, names_cap, name_slot[NAME_SLOTS]; /* nr + 1 */
+
+	struct pin *pins;          /* of pinned: addresses that were answered */
+	uint32_t pins_n, pins_cap, pin_slot[NAME_SLOTS]; /* nr + 1 */
 
 	uint32_t alert_after, dedupe_window_s;
 	uint64_t denied, dns_parts, dns_at_ms;
@@ -130,5 +139,9 @@ int must_check names_add(struct judge *j, struct rule *r, const char *name, size
 /* Addresses of a number: 4 and 16 bytes. */
 void names_addr4(const struct judge *j, uint32_t nr, uint8_t ret[4]);
 void names_addr6(const struct judge *j, uint32_t nr, uint8_t ret[16]);
+/* This name was answered with this address. False: there is no room for more. */
+bool must_check pins_add(struct judge *j, const struct resolve_addr *a, uint32_t name);
+/* The names an address was answered for, the oldest last; at most max of them. Their number, more than max when there are more. */
+uint32_t pins_of(const struct judge *j, const struct resolve_addr *a, uint32_t *names, uint32_t max);
 uint64_t hash_bytes(uint64_t h, const void *p, size_t n);
 enum { HASH_START = 0x1505 };

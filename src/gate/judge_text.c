@@ -11,7 +11,7 @@
  *   policy SHA256                what they were made from
  *   default deny|audit
  *   resolver IP[:PORT],...
- *   dns KEY VALUE                ttl_s max_names denied_qps aaaa pool4 pool6
+ *   dns KEY VALUE                ttl_s max_names denied_qps aaaa pinned pool4 pool6
  *   limit KEY NUMBER
  *   on_deny KEY NUMBER           alert_after dedupe_window_s
  *   allow HOST:PORTS...          a name, see judge_rule.c
@@ -71,14 +71,18 @@ static bool take_pool(const char *s, size_t n, const char *key, bool v6, struct 
 
 static int take_dns(struct judge *j, const char *s, size_t n, struct err *e)
 {
-	uint32_t aaaa;
+	uint32_t on;
 
 	if (take_number(s, n, "ttl_s", 0, 86400, &j->dns.ttl_s) ||
 	    take_number(s, n, "max_names", 1, NAMES_MAX, &j->dns.max_names) ||
 	    take_number(s, n, "denied_qps", 1, 100000, &j->dns.denied_qps))
 		return 0;
-	if (take_number(s, n, "aaaa", 0, 1, &aaaa)) {
-		j->dns.aaaa = aaaa == 1;
+	if (take_number(s, n, "aaaa", 0, 1, &on)) {
+		j->dns.aaaa = on == 1;
+		return 0;
+	}
+	if (take_number(s, n, "pinned", 0, 1, &on)) {
+		j->dns.pinned = on == 1;
 		return 0;
 	}
 	if (take_pool(s, n, "pool4", false, &j->dns.pool4) || take_pool(s, n, "pool6", true, &j->dns.pool6))

@@ -65,15 +65,26 @@ static void put_hello(const struct conn *k, struct inspect_tell *t)
 	t->ech = k->hello.ech;
 }
 
-/* Refused before there was a request. */
-static void deny(struct conn *k, const char *reason)
+static void record_refusal(const struct conn *k, const char *reason)
 {
 	struct inspect_tell t = {.kind = INSPECT_RECORD, .what = INSPECT_CONNECT, .flow = k->flow};
 
 	put_hello(k, &t);
 	(void)snprintf(t.reason, sizeof(t.reason), "%s", reason);
 	(void)tell_gate(&t);
+}
+
+/* Refused before there was a request. */
+static void deny(struct conn *k, const char *reason)
+{
+	record_refusal(k, reason);
 	bury(k, reason, true);
+}
+
+void conn_no_request(struct conn *k, uint32_t status, const char *reason)
+{
+	record_refusal(k, reason);
+	exchange_answer(k, status, reason);
 }
 
 bool conn_decide(struct conn *k)
@@ -203,8 +214,9 @@ static bool shake_client(struct conn *k)
 {
 	int r = side_shake(&k->c);
 
-	if (r < 0) {
-		deny(k, "client_tls");
+	if (r < 0) { /* TLS has told the client why, which a reset would overtake */
+		record_refusal(k, "client_tls");
+		bury(k, "client_tls", false);
 		return false;
 	}
 	if (r == 0)
@@ -353,7 +365,7 @@ void conn_take(struct box *b, const struct inspect_hand *h, int fd)
 	k->tls = k->v.inspect;
 	allowed = conn_decide(k) && (!k->tls || b->ca != NULL);
 	k->state = k->tls ? C_HELLO : C_HTTP;
-	k->deadline_ms = b->loop->now_ms + (k->tls ? HELLO_MS : HEAD_MS);
+	k->deadline_ms = b->loop->now_ms + HELLO_MS;
 	if (!allowed)
 		deny(k, k->v.allow ? "proto_mismatch" : k->v.reason);
 	else if (loop_watch(b->loop, &k->c.src) < 0)
@@ -376,7 +388,7 @@ static void too_late(struct conn *k)
 		exchange_refuse(k, 504, "upstream_error");
 		conn_step(k);
 	} else if (k->state == C_HTTP && !k->x.open && k->requests == 0) {
-		exchange_refuse(k, 408, "hello_timeout");
+		conn_no_request(k, 408, "hello_timeout");
 		conn_step(k);
 	} else if (k->state == C_HTTP && !k->x.open && k->c.in.len > 0) {
 		exchange_refuse(k, 408, "http_unparsable");

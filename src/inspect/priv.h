@@ -108,6 +108,8 @@ void conn_tick(struct conn *k); /* its clocks, what it moved */
 /* Decide where it goes again, by the box's rules. False: it may not be any more. */
 bool conn_decide(struct conn *k);
 void conn_dial(struct conn *k);
+/* None came: the connection is refused, and told so as far as HTTP can. */
+void conn_no_request(struct conn *k, uint32_t status, const char *reason);
 void conn_linger(struct conn *k); /* no more requests: deliver, then close */
 
 /* ---- request.c, response.c: steps; true when something moved ---- */

@@ -197,7 +197,7 @@ static bool no_head(struct conn *k)
 	if (k->c.in.len > 0) {
 		exchange_refuse(k, 400, "http_unparsable");
 	} else if (k->requests == 0) {
-		exchange_refuse(k, 400, "hello_missing");
+		conn_no_request(k, 400, "hello_missing");
 	} else {
 		conn_linger(k);
 	}

@@ -38,11 +38,60 @@ static void begin_questions(struct flow *f)
 		flow_deny(f, "overload", NULL);
 }
 
-static void begin(struct flow *f, const struct resolve_addr *orig, uint16_t port)
+/* Several names stand for the address: what the client says first is looked at, and left where it is. */
+static void begin_pick(struct flow *f)
+{
+	const char *reason = NULL;
+
+	f->state = F_PICK;
+	f->deadline_ms = f->b->loop->now_ms + FIRST_MS;
+	f->counted = judge_open(f->b->judge, NULL, f->b->loop->now_ms, &reason);
+	if (!f->counted)
+		flow_deny(f, reason, NULL);
+	else if (loop_watch(f->b->loop, &f->client) < 0)
+		flow_deny(f, "overload", NULL);
+	else
+		pick_name(f);
+}
+
+void flow_decide(struct flow *f)
 {
 	struct judge *j = f->b->judge;
-	bool known = judge_dest(j, orig, port, &f->dest);
 	const char *reason = NULL;
+	bool watched = f->state == F_PICK;
+
+	f->state = F_FIRST;
+	judge_decide(j, &f->dest, &f->v);
+	if (!f->v.allow) {
+		flow_deny(f, f->v.reason, NULL);
+		return;
+	}
+	f->counted = f->counted || judge_open(j, NULL, f->b->loop->now_ms, &reason);
+	f->ruled = f->counted && judge_open(j, &f->v, f->b->loop->now_ms, &reason);
+	if (!f->ruled) {
+		flow_deny(f, reason, NULL);
+		return;
+	}
+	if (handover_wants(f)) {
+		if (watched)
+			loop_unwatch(f->b->loop, &f->client);
+		if (!handover_take(f))
+			flow_deny(f, "overload", NULL);
+		return;
+	}
+	if (!watched)
+		f->deadline_ms = f->b->loop->now_ms + FIRST_MS;
+	if (!watched && loop_watch(f->b->loop, &f->client) < 0)
+		flow_deny(f, "overload", NULL);
+	else if (f->v.check == CHECK_NONE)
+		flow_go_up(f);
+	else
+		first_bytes(f); /* what is there already is announced too, but later */
+}
+
+static void begin(struct flow *f, const struct resolve_addr *orig, uint16_t port)
+{
+	bool known = judge_dest(f->b->judge, orig, port, &f->dest);
 
 	if (is_self(orig)) {
 		flow_deny(f, "self", NULL);
@@ -60,29 +109,11 @@ static void begin(struct flow *f, const struct resolve_addr *orig, uint16_t port
 		flow_deny(f, "no_mapping", NULL);
 		return;
 	}
-	judge_decide(j, &f->dest, &f->v);
-	if (!f->v.allow) {
-		flow_deny(f, f->v.reason, NULL);
+	if (f->dest.choice) {
+		begin_pick(f);
 		return;
 	}
-	f->counted = judge_open(j, NULL, f->b->loop->now_ms, &reason);
-	f->ruled = f->counted && judge_open(j, &f->v, f->b->loop->now_ms, &reason);
-	if (!f->ruled) {
-		flow_deny(f, reason, NULL);
-		return;
-	}
-	if (handover_wants(f)) {
-		if (!handover_take(f))
-			flow_deny(f, "overload", NULL);
-		return;
-	}
-	f->deadline_ms = f->b->loop->now_ms + FIRST_MS;
-	if (loop_watch(f->b->loop, &f->client) < 0)
-		flow_deny(f, "overload", NULL);
-	else if (f->v.check == CHECK_NONE)
-		flow_go_up(f);
-	else
-		first_bytes(f); /* what is there already is announced too, but later */
+	flow_decide(f);
 }
 
 static void peer_of(const struct sockaddr_storage *ss, struct judge_peer *ret)

@@ -231,6 +231,18 @@ void flow_answer(struct flow *f)
 
 /* ---- before ---- */
 
+/* A pinned address is one the sandbox was told of: if the name stands for it still, that is the one. */
+static void prefer_asked(struct flow *f)
+{
+	const struct resolve_addr *o = &f->dest.orig;
+
+	for (uint32_t i = 1; f->dest.pinned && i < f->addr_n; i++)
+		if (f->addr[i].v6 == o->v6 && memcmp(f->addr[i].a, o->a, o->v6 ? 16 : 4) == 0) {
+			f->addr[i] = f->addr[0];
+			f->addr[0] = *o;
+		}
+}
+
 /* Judge what a name stands for, write the record, dial. */
 static void judge_and_dial(struct flow *f, const struct resolve_result *res)
 {
@@ -261,6 +273,7 @@ static void judge_and_dial(struct flow *f, const struct resolve_result *res)
 		flow_deny(f, reason, res);
 		return;
 	}
+	prefer_asked(f);
 	flow_note(f, &r);
 	r.dialed = &f->addr[0];
 	if (!box_record(f->b, &r)) {

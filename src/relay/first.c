@@ -124,6 +124,29 @@ void first_bytes(struct flow *f)
 		flow_go_up(f);
 }
 
+/* Looking takes nothing out of the socket: whoever is to read it, we or the process that reads HTTP, finds all of it. */
+void pick_name(struct flow *f)
+{
+	static uint8_t seen[FIRST_MAX]; /* of the one thread */
+	ssize_t n = recv(f->client.fd, seen, sizeof(seen), MSG_PEEK | MSG_DONTWAIT);
+	const char *reason = "hello_missing";
+	int r;
+
+	if (n == 0) {
+		flow_deny(f, reason, NULL);
+		return;
+	}
+	r = judge_pick(f->b->judge, &f->dest, seen, (size_t)MAX(n, 0), &reason);
+	if (r == 0 && n == FIRST_MAX) {
+		r = -1;
+		reason = "hello_unparsable";
+	}
+	if (r < 0)
+		flow_deny(f, reason, NULL);
+	else if (r > 0)
+		flow_decide(f);
+}
+
 /* ---- questions: two bytes of length, then the message (RFC 1035 4.2.2) ---- */
 
 enum { QUESTION_MAX = 4096, QUESTION_MIN = 12, ANSWER_MAX = 512 };

@@ -262,6 +262,9 @@ void client_ready(struct source *s, uint32_t events)
 
 	pump_events(&f->c, events);
 	switch (f->state) {
+	case F_PICK:
+		pick_name(f);
+		break;
 	case F_FIRST:
 	case F_FIRST_TLS:
 		first_bytes(f);
@@ -322,6 +325,8 @@ void flows_judged(struct box *b)
 		next = f->next;
 		if (f->state == F_OVER)
 			f->ruled = false;
+		else if (f->state == F_PICK)
+			pick_name(f);
 		else if (f->state != F_DNS)
 			judge_again(f);
 	}
@@ -335,6 +340,7 @@ static void check_time(struct flow *f)
 	uint64_t now = f->b->loop->now_ms;
 
 	switch (f->state) {
+	case F_PICK:
 	case F_FIRST:
 	case F_FIRST_TLS:
 	case F_ANSWER:

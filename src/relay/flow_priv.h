@@ -15,6 +15,7 @@
 #include "relay/priv.h"
 
 enum flow_state {
+	F_PICK,    /* waits for the first bytes too: they tell which of several names is meant */
 	F_FIRST,   /* waits for the client's first bytes */
 	F_DNS,     /* questions over TCP */
 	F_RESOLVE,
@@ -60,7 +61,11 @@ struct flow {
 
 /* ---- first.c ---- */
 void first_bytes(struct flow *f);
+void pick_name(struct flow *f);
 void dns_stream(struct flow *f); /* also when an answer it waited for has come */
+
+/* ---- accept.c ---- */
+void flow_decide(struct flow *f); /* where it goes is known; its client is watched */
 
 /* ---- dial.c ---- */
 void flow_go_up(struct flow *f); /* everything the client said is good */

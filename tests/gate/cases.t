@@ -362,6 +362,37 @@ def names_with_ipv6_addresses(m):
     ], lines="  aaaa: synthetic\n")
 
 
+@both_ways
+def pinned_names(m):
+    """Names are answered with real addresses, which then stand for the names they were answered for, and for nothing else."""
+    look = "[socket.gethostbyname(h) for h in ('api.allowed.test', 'x.allowed.test', 'git.allowed.test')]"
+    get = "b'GET / HTTP/1.1\\r\\nHost: {}\\r\\n\\r\\n', 12"
+    asked = ["?api.allowed.test", "?x.allowed.test", "?git.allowed.test"]
+    meta = BELOW.index("169.254.169.254")
+    recs, _ = attempts(m, [
+        ("before it was asked for", f"tcp('{A}', 443, hello('api.allowed.test'))", "reset", [("connect", "raw_ip", A + ":443")]),
+        ("answers", look, str([A] * 3), [], asked),
+        ("the one with this port", f"tcp('{A}', 22, b'SSH-2.0-me\\r\\n', 12)", b"SSH-2.0-test", [("connect", "allowed", "git.allowed.test:22")], [A + ":22"]),
+        ("SNI tells", f"tcp('{A}', 443, hello('x.allowed.test'), 1)", b"\x16", [("connect", "allowed", "x.allowed.test:443")], [A + ":443"]),
+        ("in pieces", f"drip('{A}', hello('api.allowed.test'))", b"\x16", [("connect", "allowed", "api.allowed.test:443")], [A + ":443"]),
+        ("Host tells", f"tcp('{A}', 80, {get.format('x.allowed.test')})", b"HTTP/1.1 200",
+         [("connect", "allowed", "x.allowed.test:80"), ("request", "allowed", "x.allowed.test:80")], [A + ":80"]),
+        ("none of them", f"tcp('{A}', 443, hello('evil.test'))", "reset", [("connect", "pin_ambiguous", None)]),
+        ("none of them by Host", f"tcp('{A}', 80, {get.format('evil.test')})", "reset", [("connect", "pin_ambiguous", None)]),
+        ("a protocol that does not tell", f"tcp('{A}', 7)", "reset", [("connect", "pin_ambiguous", None)]),
+        ("a port of none", f"tcp('{A}', 9)", "reset", [("connect", "port", None)]),
+        ("another address", f"tcp('{B}', 443, hello('api.allowed.test'))", "reset", [("connect", "raw_ip", B + ":443")]),
+        ("a denied name", "tcp('evil.test', 443)", "noname", [("dns", "no_rule", "evil.test")]),
+        ("an inner address", f"ask(dotted('below{meta}.allowed.test'))", "3 0", [("dns", "addr_floor", f"below{meta}.allowed.test")], [f"?below{meta}.allowed.test"]),
+        ("many names", "[ask(name(b'n%d' % i, b'many', b'test'))[:3] for i in range(3)]", ["3 0"] * 3,
+         [("dns", "unresolved", "n0.many.test"), ("dns", "unresolved", "n1.many.test"), ("dns", "dns_budget", "n2.many.test")], ["?n0.many.test", "?n1.many.test"]),
+        ("no IPv6", "ask(dotted('api.allowed.test'), 28)", "0 0", []),
+    ], rules=("--allow", "git.allowed.test:22"), lines="  mode: pinned\nrules:\n  - {host: api.allowed.test, ports: 443}\n"
+        "  - {host: '*.allowed.test', ports: 443, protocol: tls}\n  - {host: x.allowed.test, ports: 80}\n  - {host: x.allowed.test, ports: 7}\n"
+        "  - {host: api.allowed.test, ports: 80}\n  - {host: api.allowed.test, ports: 7}\n  - {host: '*.many.test', ports: 7, max_names: 2}\n")
+    eq({x["name_source"] for x in recs if "name_source" in x}, {"pin", "none"}, f"{recs}")
+
+
 @case
 def no_other_families(m):
     names = {"VSOCK": (40, 1), "ALG": (38, 5), "TIPC": (30, 5), "RDS": (21, 5), "SMC": (43, 1), "XDP": (44, 3), "PACKET": (17, 3, 768), "KCM": (41, 5),

@@ -195,6 +195,20 @@ def requests_are_decided_one_by_one(m):
 
 
 @case
+def only_http1_and_one_name(m):
+    """What insists on HTTP/2 is told so by TLS (RFC 7301 3.2), and a connection that stays open leads to no other name, allowed or not."""
+    script = ("def offers(*names):\n    c = ssl.create_default_context(); c.set_alpn_protocols(names)\n"
+              "    try: return c.wrap_socket(socket.create_connection(('web.allowed.test', 443), 20), server_hostname='web.allowed.test').selected_alpn_protocol()\n"
+              "    except ssl.SSLError as e: return 'told' if 'no application protocol' in str(e) else str(e)\n"
+              "print(offers('h2'), offers('h2', 'http/1.1'), offers('http/1.1'))\n"
+              "print(said(raw(get('/a') + get('/b', host='other.allowed.test'))), said(raw(get('/c') + get('/d', host='evil.test'))), sep='; ')\n")
+    r, recs, seen = inspect(m, script, rule("web.allowed.test"), rule("other.allowed.test"))
+    eq(r.out.decode().splitlines(), ["told http/1.1 http/1.1", "200, 421 authority_mismatch; 200, 421 authority_mismatch"], f"{recs}")
+    eq([(x["event"], x["alpn"]) for x in recs if x["reason"] == "client_tls"], [("connect", "h2")], f"{recs}")
+    eq([x["head"][0] for x in seen], ["GET /a HTTP/1.1", "GET /c HTTP/1.1"], "nothing else reached the server")
+
+
+@case
 def ambiguous_framing_is_refused(m):
     post = "get('/x', {}, method='POST', body=b'0\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\nHost: web.allowed.test\\r\\n\\r\\n')"
     rows = [(x, post.format(x), "400 http_unparsable") for x in (

@@ -211,13 +211,14 @@ def a_client_that_stops_in_its_first_message(m):
     eq(s.say(f"keep.extend(said(opened('web.allowed.test', p), b) for _ in range({n + 10}) for p, b in ((443, b'\\x16'), (80, b'G')))"), "None", "sent")
     eq(s.say(f"(keep.append(opened('web.allowed.test', {ECHO})), each(keep[-1:], b'x'))[1]"), "1", "others are served")
     eq(s.say("{outcome(c) for c in keep[0:-1:2] if c}"), "{'reset'}", "all are ended")
+    eq(s.say("{outcome(c) for c in keep[1:-1:2] if c} <= {'reset', b'H'}"), "True", "those that speak HTTP with an answer")
     eq(s.say("each(keep[-1:], b'y')"), "1", "and others not")
     recs = s.end()
     count = {}
     for x in recs:
         if x["event"] == "connect" and x["verdict"] == "deny":
             count[x["reason"], x["dst_port"]] = count.get((x["reason"], x["dst_port"]), 0) + x.get("suppressed", 1)
-    want = {("max_conns", 443): 10, ("max_conns", 80): 10, ("hello_timeout", 443): n}
+    want = {("max_conns", 443): 10, ("max_conns", 80): 10, ("hello_timeout", 443): n, ("hello_timeout", 80): n}
     eq({k: v for k, v in count.items() if k in want}, want, "records")
 
 

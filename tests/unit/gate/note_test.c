@@ -208,6 +208,36 @@ TEST(names_of_rules_are_resolved_first)
 	judge_free(j);
 }
 
+TEST(real_addresses_stand_for_the_names_they_were_given_for)
+{
+	static const uint8_t q[] = {0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 'a', 4, 't', 'e', 's', 't', 0, 0, 1, 0, 1};
+	static const char text[] = "dns pinned 1\nallow a.test:443/tls\nallow b.test:443/tls\nallow b.test:22/ssh\n";
+	struct judge *j = rules(text), *next = rules(text), *other = rules("");
+	struct resolve_result res = {.n = 3, .addr = {{.a = {93, 184, 216, 34}}, {.a = {127, 0, 0, 1}}, {.a = {93, 184, 216, 35}}}};
+	struct judge_dest d;
+	struct judge_dns dns;
+	uint8_t out[512], b[sizeof(q)];
+	const char *why = "";
+
+	CHECK(judge_dest(j, &res.addr[0], 443, &d) && !d.named);
+	CHECK(judge_dns(j, q, sizeof(q), out, sizeof(out), &dns) == 0 && dns.wait);
+	CHECK(judge_dns_resolved(j, q, sizeof(q), &res, out, sizeof(out), &dns) > 0 && out[7] == 2 && !dns.denied);
+	CHECK(judge_dest(j, &res.addr[2], 443, &d) && d.named && d.pinned && !d.choice && strcmp(d.name, "a.test") == 0);
+	CHECK(judge_dest(j, &res.addr[1], 443, &d) && !d.named);
+	memcpy(b, q, sizeof(q));
+	b[13] = 'b';
+	res.n = 1;
+	CHECK(judge_dns_resolved(j, b, sizeof(b), &res, out, sizeof(out), &dns) > 0 && out[7] == 1);
+	CHECK(judge_adopt(other, j) == -EINVAL && judge_adopt(next, j) == 0);
+	CHECK(judge_dest(next, &res.addr[0], 22, &d) && !d.choice && strcmp(d.name, "b.test") == 0);
+	CHECK(judge_dest(next, &res.addr[0], 443, &d) && d.choice && judge_pick(next, &d, (const uint8_t *)"\x16", 1, &why) == 0);
+	CHECK(judge_pick(next, &d, (const uint8_t *)"GET", 3, &why) == -1 && strcmp(why, "pin_ambiguous") == 0);
+	CHECK(judge_dest(next, &res.addr[0], 80, &d) && d.named && !d.choice);
+	judge_free(j);
+	judge_free(next);
+	judge_free(other);
+}
+
 TEST(audit_permits_and_says_so)
 {
 	struct judge *j = rules("default audit\nallow a.test:443\ndeny bad.test:1-65535\n");
