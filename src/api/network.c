@@ -105,15 +105,16 @@ static int text_of(struct buf *b, char **ret, struct err *e)
 	return *ret == NULL ? err_no_memory(e) : 0;
 }
 
-/* A document of brig-egress(5): each entry is checked to be a name or a range, so none needs quoting beyond "". */
-static int allow_text(const json_t *allow, char **ret, struct err *e)
+/* A document of brig-egress(5), `key` rules or deny: each entry is checked to be a name or a range, so none needs quoting
+ * beyond "". */
+static int document(const char *key, const json_t *list, const char *what, char **ret, struct err *e)
 {
 	struct buf b = {.max = TEXT_MAX};
 	const json_t *v;
 	size_t i;
-	int r = add(&b, "version: 1\n", "rules:\n", "");
+	int r = add(&b, "version: 1\n", key, ":\n");
 
-	json_array_foreach(allow, i, v)
+	json_array_foreach(list, i, v)
 	{
 		const char *s = json_string_value(v);
 		bool range = is_range(s);
@@ -124,28 +125,7 @@ static int allow_text(const json_t *allow, char **ret, struct err *e)
 		if (r == 0)
 			r = add(&b, "    ports: [", "1-65535", "]\n");
 	}
-	r = r < 0 ? refuse(e, "allowOut", " is too long") : text_of(&b, ret, e);
-	buf_done(&b);
-	return r;
-}
-
-/* Words of a denial. */
-static int deny_text(const json_t *deny, char **ret, struct err *e)
-{
-	struct buf b = {.max = TEXT_MAX};
-	const json_t *v;
-	size_t i;
-	int r = 0;
-
-	json_array_foreach(deny, i, v)
-	{
-		const char *s = json_string_value(v);
-		bool six = strchr(s, ':') != NULL;
-
-		if (r == 0)
-			r = add(&b, six ? "[" : "", s, six ? "]:1-65535\n" : ":1-65535\n");
-	}
-	r = r < 0 ? refuse(e, "denyOut", " is too long") : text_of(&b, ret, e);
+	r = r < 0 ? refuse(e, what, " is too long") : text_of(&b, ret, e);
 	buf_done(&b);
 	return r;
 }
@@ -169,7 +149,7 @@ static int rules(const json_t *allow, const json_t *deny, bool no_internet, stru
 	ret->no_internet = deny_all && json_array_size(allow) == 0;
 	if (json_array_size(allow) > 0) {
 		ret->egress = SPAWND_EGRESS_SET;
-		return allow_text(allow, &ret->text, e);
+		return document("rules", allow, "allowOut", &ret->text, e);
 	}
 	if (deny_all) {
 		ret->egress = SPAWND_EGRESS_NONE;
@@ -177,7 +157,7 @@ static int rules(const json_t *allow, const json_t *deny, bool no_internet, stru
 	}
 	if (json_array_size(deny) > 0) {
 		ret->egress = SPAWND_EGRESS_NARROW;
-		return deny_text(deny, &ret->text, e);
+		return document("deny", deny, "denyOut", &ret->text, e);
 	}
 	return 0;
 }

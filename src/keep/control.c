@@ -36,6 +36,26 @@ static bool strings_only(const json_t *o)
 	return json_is_object(o);
 }
 
+/* Move the end of its life as the request says; nothing is said when there is no such key. False: answered. */
+static bool set_deadline(struct talk *t, const json_t *req)
+{
+	const json_t *ms = json_object_get(req, "timeout_ms");
+	struct err e = ERR_INIT;
+
+	if (ms == NULL || json_is_null(ms))
+		return true;
+	if (!json_is_integer(ms) || json_integer_value(ms) < 0 ||
+	    (uint64_t)json_integer_value(ms) > SPEC_TIMEOUT_MAX_MS) {
+		fail_status(t, 400, "timeout_ms: milliseconds from now are wanted");
+		return false;
+	}
+	if (runner_deadline(t->k->a->runner, (uint64_t)json_integer_value(ms), &e) < 0) {
+		fail_status(t, 502, "%s", e.msg);
+		return false;
+	}
+	return true;
+}
+
 void control_claim(struct talk *t, json_t *req)
 {
 	const json_t *env = json_object_get(req, "envVars");
@@ -54,14 +74,16 @@ void control_claim(struct talk *t, json_t *req)
 			return;
 		}
 	}
+	if (!set_deadline(t, req))
+		return;
 	t->k->claimed = true;
 	talk_status(t, 204);
 }
 
 void control_timeout(struct talk *t, json_t *req)
 {
-	(void)req;
-	fail_status(t, 501, "the runner cannot move its deadline");
+	if (set_deadline(t, req))
+		talk_status(t, 204);
 }
 
 static void freeze(struct talk *t, bool on)

@@ -135,6 +135,8 @@ static int begin(struct keep *k)
 	if (r == 0)
 		r = watch(k, &k->signals, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
 			  on_signal);
+	if (r == 0)
+		r = outside_open(k);
 	return r;
 }
 
@@ -227,5 +229,6 @@ int keep_main(const struct keep_args *a)
 	loop_drop(&k.signals);
 	loop_close(&k.loop);
 	json_decref(k.env);
+	outside_close(&k);
 	return r < 0;
 }

@@ -6,6 +6,7 @@
  * writes how into a file and exits, and when it dies the runner ends the sandbox.
  */
 #include "core/spec.h"
+#include "spawn/door.h"
 #include "spawn/runner.h"
 
 #include <sys/types.h>
@@ -17,6 +18,7 @@ struct keep_args {
 	int listen_fd;		 /* listening unix stream socket, non-blocking; borrowed */
 	int end_fd; /* file, open for writing: one line of JSON is written when the sandbox has
 		       ended; -1 = none. Borrowed */
+	struct door *door; /* of its gate, keep_main serves it; NULL = none. Borrowed */
 	uid_t client_uid; /* who may connect, beside root and ourselves */
 };
 

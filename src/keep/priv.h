@@ -13,6 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Of a sandbox that may reach something (outside.c). */
+struct outside {
+	struct source gate, inspect, records, door;
+	struct buf log; /* the newest records, whole lines */
+};
+
 struct keep {
 	const struct keep_args *a;
 	struct loop loop;
@@ -22,6 +28,7 @@ struct keep {
 	uint32_t talks_n;
 	bool work; /* a talk is dirty */
 	struct timers timers;
+	struct outside outside;
 	json_t *env; /* object of strings: variables of every exec, from the claim */
 	bool claimed, paused, dead;
 	struct buf passwd; /* see users.c */
@@ -35,6 +42,9 @@ struct keep {
 
 /* The agent is gone: results that come now say nothing, and every talk is cut soon. */
 static inline bool keep_lost(const struct keep *k) { return session_events(k->session) == 0; }
+
+int must_check outside_open(struct keep *k);
+void outside_close(struct keep *k);
 
 #define ROUTE(method, path, shape, user, fn) void fn(struct talk *t, json_t *req);
 #include "keep/routes.def"

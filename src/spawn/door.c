@@ -189,7 +189,7 @@ static void answer(struct door *d, int err, const char *text)
 static int plan(const char *text, size_t n, bool can_read, struct net_plan **ret, struct err *e)
 {
 	_cleanup_free_ struct net_range *ranges = calloc(NET_RANGES_MAX, sizeof(*ranges));
-	_cleanup_free_ struct net_plan *p = malloc(sizeof(*p));
+	_cleanup_free_ struct net_plan *p = calloc(1, sizeof(*p)); /* no hole: see same_ranges */
 	struct judge *j = NULL;
 	uint32_t k;
 	int r;
@@ -246,9 +246,21 @@ static void set(struct door *d, const char *text, size_t n)
 		d->state = D_GATE;
 }
 
+/* Rules about names change nothing for the kernel, which a keeper that has become somebody else could not ask. */
+static bool same_ranges(const struct door *d)
+{
+	struct net_plan *old = NULL;
+	bool same = d->plan != NULL && plan(d->rules, strlen(d->rules), true, &old, NULL) == 0 &&
+		    memcmp(old, d->plan, sizeof(*old)) == 0;
+
+	free(old);
+	return same;
+}
+
 void door_heard(struct door *d, enum gate_heard h, const char *why)
 {
 	struct err e = ERR_INIT;
+	bool same;
 	int r;
 
 	if (d->state != D_GATE)
@@ -260,9 +272,10 @@ void door_heard(struct door *d, enum gate_heard h, const char *why)
 		return;
 	}
 	d->generation++;
+	same = same_ranges(d);
 	free(d->rules);
 	d->rules = steal_ptr(&d->next);
-	r = d->plan != NULL ? net_replace(d->rules_fd, d->plan) : -EINVAL;
+	r = same ? 0 : d->plan != NULL ? net_replace(d->rules_fd, d->plan) : -EINVAL;
 	answer(d, r < 0 ? -r : 0,
 	       r < 0 ? "the rules are in force, but the kernel keeps the old address ranges" : "");
 }

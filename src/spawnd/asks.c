@@ -94,6 +94,8 @@ static void list(struct server *s, const struct asker *who)
 					.time_ms = b->time_ms};
 
 		next = b->next;
+		if (b->failed)
+			continue; /* its starter was told */
 		t.value = b->state == BOX_OVER ? SPAWND_OVER : b->state == BOX_LIVE ? SPAWND_LIVE : SPAWND_STARTING;
 		memcpy(t.id, b->id, sizeof(t.id));
 		memcpy(t.template, b->template, sizeof(t.template));

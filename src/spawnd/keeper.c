@@ -191,6 +191,7 @@ int keeper_run(const struct server *s, const struct spawnd_ask *a, const char *t
 				  .template = a->template,
 				  .listen_fd = b.listen_fd,
 				  .end_fd = b.end_fd,
+				  .door = b.door,
 				  .client_uid = s->a->client_uid};
 	return keep_main(&args);
 }

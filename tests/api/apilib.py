@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BRIGD = os.path.join(os.path.dirname(os.path.abspath(os.environ.get("BRIG", os.path.join(ROOT, "build", "brig")))), "brigd")
 
 ASK = struct.Struct("<IIIIQ36s68s68s4x")
-TELL = struct.Struct("<IIiIIIiIQ36s68s68s256s4x")
+TELL = struct.Struct("<IIiIIIi36sQ68s68s256s")
 PING, START, KILL, LIST, END, FORGET, EGRESS = range(1, 8)
 REPLY, ENTRY, ENDED = 1, 2, 3
 LIVE, OVER = 2, 3
@@ -201,7 +201,7 @@ class Spawner:
             threading.Thread(target=self.serve, args=(conn,), daemon=True).start()
 
     def tell(self, conn, kind, seq=0, ret=0, fault=0, value=0, sid="", template="", tenant="", why="", text=b""):
-        conn.send(TELL.pack(kind, seq, ret, fault, len(text), value, 0, 0, 0, sid.encode(), template.encode(),
+        conn.send(TELL.pack(kind, seq, ret, fault, len(text), value, 0, sid.encode(), 0, template.encode(),
                             tenant.encode(), why.encode()) + text)
 
     def serve(self, conn):

@@ -79,7 +79,8 @@ def networks_become_rules():
     for network, more, egress, text in (
             ({}, {}, 0, ""), (None, {"allow_internet_access": True}, 0, ""), (None, {"allow_internet_access": False}, 1, ""),
             ({"denyOut": ["0.0.0.0/0"]}, {}, 1, ""),
-            ({"denyOut": ["10.1.2.0/24", "2001:db8::1"]}, {}, 2, "10.1.2.0/24:1-65535\n[2001:db8::1]:1-65535\n"),
+            ({"denyOut": ["10.1.2.0/24", "2001:db8::1"]}, {}, 2,
+             'version: 1\ndeny:\n  - cidr: "10.1.2.0/24"\n    ports: [1-65535]\n  - cidr: "2001:db8::1/128"\n    ports: [1-65535]\n'),
             ({"denyOut": ["0.0.0.0/0"], "allowOut": ["*.example.org", "1.2.3.4"]}, {}, 3,
              'version: 1\nrules:\n  - host: "**.example.org"\n    ports: [1-65535]\n'
              '  - cidr: "1.2.3.4/32"\n    ports: [1-65535]\n')):
