@@ -1,7 +1,7 @@
 #include "cli/image_apt_priv.h"
 /*
- * Running apt. Its messages are a person's and not an interface, so they only decide how a failure is worded,
- * never whether it is one: that is the exit code's. They hold words of mirrors: quoted.
+ * Running apt. Its messages are a person's and not an interface, so they only decide how a failure
+ * is worded, never whether it is one: that is the exit code's. They hold words of mirrors: quoted.
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -22,16 +22,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUT_MAX = 4 * 1024 * 1024, TEXT_MAX = 1024, STATUS_FD = 3, LOOK_MS = 250, FULL_LOOKS = 8, ROOM_MIN = 64 * 1024 };
-static const char no_room[] = "E: No space left on device\n"; /* as apt would say it; a row of known[] */
+enum {
+	OUT_MAX = 4 * 1024 * 1024,
+	TEXT_MAX = 1024,
+	STATUS_FD = 3,
+	LOOK_MS = 250,
+	FULL_LOOKS = 8,
+	ROOM_MIN = 64 * 1024
+};
+static const char no_room[] =
+    "E: No space left on device\n"; /* as apt would say it; a row of known[] */
 
 static _Noreturn void child(const struct apt_run *run, int out, int status, pid_t parent)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0 || getppid() != parent || null < 0 || dup2(null, 0) < 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0 || getppid() != parent || null < 0 ||
+	    dup2(null, 0) < 0)
 		_exit(127);
-	/* status may be 1 or 2 only if the caller started without them, which brig's main refuses */
+	/* status may be 1 or 2 only if the caller started without them, which brig's main refuses
+	 */
 	if (dup2(out, 1) < 0 || dup2(run->quiet ? null : out, 2) < 0)
 		_exit(127);
 	if (status == STATUS_FD ? fcntl(status, F_SETFD, 0) < 0 : dup2(status, STATUS_FD) < 0)
@@ -58,8 +68,9 @@ static void show(const char *doing, const char *text)
 	say_status(line, false);
 }
 
-/* apt's http method, when it cannot write, forgets what it was asked for, and both wait for each other for ever. So
- * apt is ended when the disk was found full at several looks in a row, while it went on or not. */
+/* apt's http method, when it cannot write, forgets what it was asked for, and both wait for each
+ * other for ever. So apt is ended when the disk was found full at several looks in a row, while it
+ * went on or not. */
 static bool is_full(const struct apt_run *run)
 {
 	struct statvfs fs;
@@ -103,7 +114,10 @@ static void collect(const struct apt_run *run, pid_t pid, int out, int status, s
 			if (i == 1 && run->doing != NULL)
 				show(run->doing, text);
 			if (i == 0)
-				(void)!buf_put(b, text, (size_t)len); /* longer than any list: what follows is left out */
+				(void)!buf_put(
+				    b, text,
+				    (size_t)
+					len); /* longer than any list: what follows is left out */
 		}
 	}
 }
@@ -117,9 +131,10 @@ int apt_run(struct apt_run *run, char **out, struct err *e)
 	buf_init(&b, OUT_MAX);
 	if (run->doing != NULL)
 		say_status(run->doing, false);
-	if (strv_add(&run->args, "-oAPT::Status-Fd=3") < 0 || pipe2(o, O_CLOEXEC) < 0 || pipe2(s, O_CLOEXEC) < 0 ||
-	    (pid = fork()) < 0)
-		r = err_set(e, ERR_INTERNAL, errno, "starting %s: %s", run->program, strerror(errno));
+	if (strv_add(&run->args, "-oAPT::Status-Fd=3") < 0 || pipe2(o, O_CLOEXEC) < 0 ||
+	    pipe2(s, O_CLOEXEC) < 0 || (pid = fork()) < 0)
+		r = err_set(e, ERR_INTERNAL, errno, "starting %s: %s", run->program,
+			    strerror(errno));
 	if (pid == 0)
 		child(run, o[1], s[1], parent);
 	if (o[1] >= 0)
@@ -137,7 +152,8 @@ int apt_run(struct apt_run *run, char **out, struct err *e)
 	if (run->doing != NULL)
 		say_status(NULL, false);
 	run->failed = r == 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	if (r == 0 && (*out = b.len > 0 ? strndup((const char *)buf_head(&b), b.len) : strdup("")) == NULL)
+	if (r == 0 &&
+	    (*out = b.len > 0 ? strndup((const char *)buf_head(&b), b.len) : strdup("")) == NULL)
 		r = err_no_memory(e);
 	if (r == 0 && run->failed)
 		r = err_set(e, ERR_INVALID, EINVAL, "%s failed", run->program);
@@ -145,17 +161,20 @@ int apt_run(struct apt_run *run, char **out, struct err *e)
 	return r;
 }
 
-/* The line of the recipe that asks for a package; of the list when a dependency or the command line does. */
+/* The line of the recipe that asks for a package; of the list when a dependency or the command line
+ * does. */
 static int line_of(const struct recipe *r, const char *name, size_t n)
 {
 	for (uint32_t i = 0; i < r->packages.n; i++)
-		if (strncmp(r->packages.v[i], name, n) == 0 && (r->packages.v[i][n] == '\0' || r->packages.v[i][n] == '='))
+		if (strncmp(r->packages.v[i], name, n) == 0 &&
+		    (r->packages.v[i][n] == '\0' || r->packages.v[i][n] == '='))
 			return r->package_line[i];
 	return r->line[RECIPE_PACKAGES];
 }
 
 /* The first line with `what` in it, else NULL; *ret_after: behind `what`. */
-static const char *find_line(const char *text, const char *what, char line[TEXT_MAX], const char **ret_after)
+static const char *find_line(const char *text, const char *what, char line[TEXT_MAX],
+			     const char **ret_after)
 {
 	const char *at = strstr(text, what), *from = at;
 	char *in;
@@ -171,8 +190,9 @@ static const char *find_line(const char *text, const char *what, char line[TEXT_
 	return at + strspn(at, " ");
 }
 
-/* Beginnings of apt's sentences, the key of the recipe they concern, and what a person can do about it. In this order:
- * an unsigned archive also has no Packages file, and without a network everything fails. */
+/* Beginnings of apt's sentences, the key of the recipe they concern, and what a person can do about
+ * it. In this order: an unsigned archive also has no Packages file, and without a network
+ * everything fails. */
 static const struct {
 	const char *says;
 	enum err_kind kind;
@@ -183,25 +203,40 @@ static const struct {
      "give mirrors, --mirror or apt's http_proxy if there is a way"},
     {"Could not resolve", ERR_NOT_FOUND, RECIPE_MIRRORS, "no network",
      "give mirrors, --mirror or apt's http_proxy if there is a way"},
-    {"Could not connect", ERR_NOT_FOUND, RECIPE_MIRRORS, "the mirror cannot be reached", "give another by mirrors or --mirror"},
-    {"Unable to connect", ERR_NOT_FOUND, RECIPE_MIRRORS, "the mirror cannot be reached", "give another by mirrors or --mirror"},
-    {"onnection timed out", ERR_NOT_FOUND, RECIPE_MIRRORS, "the mirror cannot be reached", "give another by mirrors or --mirror"},
-    {"No space left on device", ERR_LIMITED, RECIPE_KEY_COUNT, "the disk of the cache is full", "BRIG_CACHE names another folder"},
-    {"enough free space", ERR_LIMITED, RECIPE_KEY_COUNT, "the disk of the cache is full", "BRIG_CACHE names another folder"},
-    {"does not have a Release file", ERR_INVALID, RECIPE_SUITE, "the mirror has no such suite", "check suite and mirrors"},
-    {"NO_PUBKEY", ERR_INVALID, RECIPE_KEYRING, "the archive is signed by a key that is not in the keyring", "check keyring and mirrors"},
-    {"BADSIG", ERR_INVALID, RECIPE_KEYRING, "the archive's signature is wrong", "somebody changed it: use another mirror"},
-    {"EXPKEYSIG", ERR_INVALID, RECIPE_KEYRING, "the archive's key has expired", "renew the keyring"},
-    {"is not signed", ERR_INVALID, RECIPE_KEYRING, "the archive is not signed", "only signed archives are taken"},
-    {"signature verification", ERR_INVALID, RECIPE_KEYRING, "the archive's signature is wrong", "check keyring and mirrors"},
-    {"Release file for", ERR_INVALID, RECIPE_MIRRORS, "the archive's state is out of date", "use another mirror, or snapshot"},
-    {"Hash Sum mismatch", ERR_INVALID, RECIPE_MIRRORS, "the mirror's file is not what the archive signed", "try again, or another mirror"},
-    {"404  Not Found", ERR_INVALID, RECIPE_MIRRORS, "the mirror lacks a file", "check suite and mirrors"},
+    {"Could not connect", ERR_NOT_FOUND, RECIPE_MIRRORS, "the mirror cannot be reached",
+     "give another by mirrors or --mirror"},
+    {"Unable to connect", ERR_NOT_FOUND, RECIPE_MIRRORS, "the mirror cannot be reached",
+     "give another by mirrors or --mirror"},
+    {"onnection timed out", ERR_NOT_FOUND, RECIPE_MIRRORS, "the mirror cannot be reached",
+     "give another by mirrors or --mirror"},
+    {"No space left on device", ERR_LIMITED, RECIPE_KEY_COUNT, "the disk of the cache is full",
+     "BRIG_CACHE names another folder"},
+    {"enough free space", ERR_LIMITED, RECIPE_KEY_COUNT, "the disk of the cache is full",
+     "BRIG_CACHE names another folder"},
+    {"does not have a Release file", ERR_INVALID, RECIPE_SUITE, "the mirror has no such suite",
+     "check suite and mirrors"},
+    {"NO_PUBKEY", ERR_INVALID, RECIPE_KEYRING,
+     "the archive is signed by a key that is not in the keyring", "check keyring and mirrors"},
+    {"BADSIG", ERR_INVALID, RECIPE_KEYRING, "the archive's signature is wrong",
+     "somebody changed it: use another mirror"},
+    {"EXPKEYSIG", ERR_INVALID, RECIPE_KEYRING, "the archive's key has expired",
+     "renew the keyring"},
+    {"is not signed", ERR_INVALID, RECIPE_KEYRING, "the archive is not signed",
+     "only signed archives are taken"},
+    {"signature verification", ERR_INVALID, RECIPE_KEYRING, "the archive's signature is wrong",
+     "check keyring and mirrors"},
+    {"Release file for", ERR_INVALID, RECIPE_MIRRORS, "the archive's state is out of date",
+     "use another mirror, or snapshot"},
+    {"Hash Sum mismatch", ERR_INVALID, RECIPE_MIRRORS,
+     "the mirror's file is not what the archive signed", "try again, or another mirror"},
+    {"404  Not Found", ERR_INVALID, RECIPE_MIRRORS, "the mirror lacks a file",
+     "check suite and mirrors"},
 };
 
 int apt_explain(const char *text, const struct recipe *r, const char *file, struct err *e)
 {
-	static const char *const unknown[] = {"Unable to locate package ", "Couldn't find any package by regex '",
+	static const char *const unknown[] = {"Unable to locate package ",
+					      "Couldn't find any package by regex '",
 					      "Couldn't find any package by glob '"};
 	char line[TEXT_MAX], at[96], q[QUOTE_MAX], q2[QUOTE_MAX];
 	const char *after = NULL, *words;
@@ -210,18 +245,22 @@ int apt_explain(const char *text, const struct recipe *r, const char *file, stru
 		if (find_line(text, unknown[i], line, &after) == NULL)
 			continue;
 		words = quote_n(after, strcspn(after, " '"), q);
-		return err_set(e, ERR_NOT_FOUND, ENOENT, "%.100s:%d: packages: no package %s in %s", file,
-			       line_of(r, after, strcspn(after, " '")), words, r->suite);
+		return err_set(e, ERR_NOT_FOUND, ENOENT, "%.100s:%d: packages: no package %s in %s",
+			       file, line_of(r, after, strcspn(after, " '")), words, r->suite);
 	}
 	if (find_line(text, "E: Package '", line, &after) != NULL)
-		return err_set(e, ERR_NOT_FOUND, ENOENT, "%.100s:%d: packages: no package %s in %s", file,
-			       line_of(r, after, strcspn(after, "'")), quote_n(after, strcspn(after, "'"), q), r->suite);
+		return err_set(e, ERR_NOT_FOUND, ENOENT, "%.100s:%d: packages: no package %s in %s",
+			       file, line_of(r, after, strcspn(after, "'")),
+			       quote_n(after, strcspn(after, "'"), q), r->suite);
 	if (find_line(text, "E: Version '", line, &after) != NULL) {
 		const char *name = strstr(after, "' for '");
 
 		name = name != NULL ? name + strlen("' for '") : "";
-		return err_set(e, ERR_NOT_FOUND, ENOENT, "%.100s:%d: packages: %s has no version %s here (any more): snapshot has old ones",
-			       file, line_of(r, name, strcspn(name, "'")), quote_n(name, strcspn(name, "'"), q),
+		return err_set(e, ERR_NOT_FOUND, ENOENT,
+			       "%.100s:%d: packages: %s has no version %s here (any more): "
+			       "snapshot has old ones",
+			       file, line_of(r, name, strcspn(name, "'")),
+			       quote_n(name, strcspn(name, "'"), q),
 			       quote_n(after, strcspn(after, "'"), q2));
 	}
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
@@ -231,9 +270,10 @@ int apt_explain(const char *text, const struct recipe *r, const char *file, stru
 		if (words == NULL)
 			continue;
 		(void)snprintf(at, sizeof(at), where > 0 ? "%.80s:%d" : "%.80s", file, where);
-		return err_set(e, known[i].kind, EINVAL, "%s: %s: %s (apt: %s)", at, known[i].what, known[i].hint,
-			       quote_bare(words, q));
+		return err_set(e, known[i].kind, EINVAL, "%s: %s: %s (apt: %s)", at, known[i].what,
+			       known[i].hint, quote_bare(words, q));
 	}
 	words = find_line(text, "E: ", line, &after);
-	return err_set(e, ERR_INVALID, EINVAL, "%.100s: apt-get: %s", file, words != NULL ? quote_bare(words, q) : "failed");
+	return err_set(e, ERR_INVALID, EINVAL, "%.100s: apt-get: %s", file,
+		       words != NULL ? quote_bare(words, q) : "failed");
 }

@@ -1,10 +1,9 @@
-/* `brig image erofs IMAGE`: an image as one EROFS file, made when it is first needed. mkfs.erofs reads the image's tree,
- * which is shown to its sandbox read-only, with the image's ids; the file comes out by a pipe. No kernel of this host
- * ever mounts it. */
+/* `brig image erofs IMAGE`: an image as one EROFS file, made when it is first needed. mkfs.erofs
+ * reads the image's tree, which is shown to its sandbox read-only, with the image's ids; the file
+ * comes out by a pipe. No kernel of this host ever mounts it. */
 #include "base/cleanup.h"
 #include "base/num.h"
-#include "cli/cmd_image.h"
-#include "cli/image_box.h"
+#include "cli/image_asked.h"
 #include "cli/say.h"
 
 #include <errno.h>
@@ -17,16 +16,19 @@
 #define OPT_WANT_AGAIN
 #include "cli/options_common.h"
 
-/* $1: "keep", or "one": everything belongs to uid 0. Times stay; what depends on the builder does not. */
+/* $1: "keep", or "one": everything belongs to uid 0. Times stay; what depends on the builder does
+ * not. */
 static const char script[] =
     "exec 3>&1 4>&2 >/tmp/log 2>&1\n"
     "fail() { tail -n 3 /tmp/log >&4; exit 1; }\n"
     "own=; [ \"$1\" = keep ] || own='--force-uid=0 --force-gid=0'\n"
-    "mkfs.erofs -T0 --preserve-mtime -x-1 -U 7b0a9a1e-3b0f-5c52-9d0c-0b5a6f1e7c01 -E legacy-compress,noinline_data $own "
+    "mkfs.erofs -T0 --preserve-mtime -x-1 -U 7b0a9a1e-3b0f-5c52-9d0c-0b5a6f1e7c01 -E "
+    "legacy-compress,noinline_data $own "
     "/tmp/image.erofs /mnt || fail\n"
     "cat /tmp/image.erofs >&3\n";
 
-int image_erofs_need(const struct image_found *f, struct image_box *b, bool again, struct image_erofs *ret, struct err *e)
+int image_erofs_need(const struct image_found *f, struct image_box *b, bool again,
+		     struct image_erofs *ret, struct err *e)
 {
 	_cleanup_free_ char *notes = NULL;
 	struct err tool = ERR_INIT;
@@ -71,43 +73,45 @@ static int erofs(const char *ref, struct image_box *b, bool again, bool json, st
 	if (r == 0)
 		r = image_erofs_need(&f, b, again, &file, e);
 	if (r == 0 && json)
-		(void)printf("{\"digest\":\"sha256:%s\",\"erofs\":\"%s\",\"size\":%" PRIu64 "}\n", f.digest, file.path, file.size);
+		(void)printf("{\"digest\":\"sha256:%s\",\"erofs\":\"%s\",\"size\":%" PRIu64 "}\n",
+			     f.digest, file.path, file.size);
 	else if (r == 0)
 		(void)printf("%s\n", file.path);
 	image_found_done(&f);
-	return r == 0 && fflush(stdout) != 0 ? err_set(e, ERR_INTERNAL, errno, "standard output cannot be written") : r;
+	return r == 0 && fflush(stdout) != 0
+		   ? err_set(e, ERR_INTERNAL, errno, "standard output cannot be written")
+		   : r;
+}
+
+static int option(void *arg, const struct opt *o, const char *value, struct err *e)
+{
+	bool *again = arg;
+
+	(void)value;
+	(void)e;
+	*again = *again || o->id == O_AGAIN;
+	return o->id == O_AGAIN;
 }
 
 static int erofs_run(int argc, char **argv)
 {
-	struct opt_parser p = opt_parser(opts, ARRAY_LEN(opts), argv);
-	struct image_box b = {.script = NULL};
-	const struct opt *o = NULL;
-	const char *value = NULL;
+	struct image_asked a;
 	struct err e = ERR_INIT;
-	bool json = false, again = false;
-	int r;
+	bool again = false;
 
-	b.progress = isatty(STDERR_FILENO) == 1;
-	while ((r = opt_next(&p, &o, &value, &e)) > 0) {
-		json = json || o->id == O_JSON;
-		again = again || o->id == O_AGAIN;
-		b.progress = b.progress && o->id != O_QUIET;
-		if ((r = image_box_limit(&b.lim, o->name, value, &e)) < 0)
-			break;
-	}
-	if (r == 0 && argc - p.at != 1)
-		r = err_set(&e, ERR_INVALID, EINVAL, "one IMAGE is needed");
-	if (r < 0)
+	(void)argc;
+	if (image_asked(&a, &image_command_erofs, argv, option, &again, "one IMAGE is needed", &e) <
+	    0)
 		return image_usage("erofs", &e);
-	return erofs(argv[p.at], &b, again, json, &e) < 0 ? say_err(&e) : 0;
+	return erofs(a.what, &a.erofs, again, a.keep.json, &e) < 0 ? say_err(&e) : 0;
 }
 
 const struct command_impl image_command_erofs = {
     .run = erofs_run,
     .opts = opts,
     .nopts = ARRAY_LEN(opts),
-    .notes = "The file is made when the image has none yet: uncompressed, of 4 KiB blocks, and the same for the\n"
+    .notes = "The file is made when the image has none yet: uncompressed, of 4 KiB blocks, and the "
+	     "same for the\n"
 	     "same image. Nothing mounts it.\n"
 	     "  brig image erofs base\n",
     .words = "",

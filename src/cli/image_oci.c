@@ -1,11 +1,12 @@
 #include "cli/image_oci.h"
 /*
- * skopeo copies the image into an OCI layout inside, which checks its digests; umoci unpacks that, whiteouts
- * included; GNU tar makes one stream of it for the store, which trusts none of the three. Manifest digest and
- * configuration come as notes, and say only what the image says of itself.
+ * skopeo copies the image into an OCI layout inside, which checks its digests; umoci unpacks that,
+ * whiteouts included; GNU tar makes one stream of it for the store, which trusts none of the three.
+ * Manifest digest and configuration come as notes, and say only what the image says of itself.
  *
- * Of a registry the manifest is fetched first and the image then by its digest, so a tag that moves meanwhile changes
- * nothing; where the caller named a digest, the manifest has that one or nothing is kept. Credentials lie in the sandbox's memory until the image was fetched, and nowhere else.
+ * Of a registry the manifest is fetched first and the image then by its digest, so a tag that moves
+ * meanwhile changes nothing; where the caller named a digest, the manifest has that one or nothing
+ * is kept. Credentials lie in the sandbox's memory until the image was fetched, and nowhere else.
  */
 #include "base/cleanup.h"
 #include "base/quote.h"
@@ -17,15 +18,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* $1 source, $2 repository, $3 --tls-verify, $4 credentials, $5 certificates, $6 owners: keep or one, $7 unpacker.
- * A packed tar file that is no image of these kinds goes out as it is; the word "tar" says so. */
+/* $1 source, $2 repository, $3 --tls-verify, $4 credentials, $5 certificates, $6 owners: keep or
+ * one, $7 unpacker. A packed tar file that is no image of these kinds goes out as it is; the word
+ * "tar" says so. */
 static const char script[] =
     "exec 3>&1 4>&2 >/tmp/log 2>&1\n"
     /* a Go program that breaks says why on the line before its stacks */
-    "fail() { why=$(grep -m 1 '^panic: ' /tmp/log) && echo \"the tool broke: ${why#panic: }\" >&4 || tail -n 3 /tmp/log >&4; exit 1; }\n"
+    "fail() { why=$(grep -m 1 '^panic: ' /tmp/log) && echo \"the tool broke: ${why#panic: }\" >&4 "
+    "|| tail -n 3 /tmp/log >&4; exit 1; }\n"
     "from=$1\n"
     "if [ -n \"$7\" ]; then\n"
-    "  what=$(\"$7\" -dc </tmp/in 2>/dev/null | tar -tf - 2>/dev/null | head -n 10000 | sed 's,^\\./,,' | "
+    "  what=$(\"$7\" -dc </tmp/in 2>/dev/null | tar -tf - 2>/dev/null | head -n 10000 | sed "
+    "'s,^\\./,,' | "
     "grep -xE 'oci-layout|manifest.json' | sort -r | head -n 1)\n"
     "  [ -n \"$what\" ] || { echo tar >&4; exec \"$7\" -dc </tmp/in >&3 2>&4; }\n"
     "  \"$7\" -dc </tmp/in >/tmp/in.tar || fail\n"
@@ -39,19 +43,24 @@ static const char script[] =
     "  dir=/tmp/dir; mkdir $dir && tar -C $dir -xf \"${from#*:}\" || fail\n"
     "  rm -f \"${from#*:}\"; from=oci:$dir ;;\n"
     "esac\n"
-    /* skopeo compares configurations and layers with their digests, but of a layout no manifest and no list of them */
+    /* skopeo compares configurations and layers with their digests, but of a layout no manifest and
+       no list of them */
     "if [ -n \"$dir\" ]; then\n"
-    "  [ -z \"$(find $dir -type l | head -n 1)\" ] || { echo 'a symbolic link in the OCI layout' >&4; exit 1; }\n"
-    "  (cd $dir/blobs/sha256 && find . -type f -size -8193k -printf '%f  %f\\n' | sha256sum -c --quiet) 2>/dev/null || "
+    "  [ -z \"$(find $dir -type l | head -n 1)\" ] || { echo 'a symbolic link in the OCI layout' "
+    ">&4; exit 1; }\n"
+    "  (cd $dir/blobs/sha256 && find . -type f -size -8193k -printf '%f  %f\\n' | sha256sum -c "
+    "--quiet) 2>/dev/null || "
     "{ echo 'a blob of the OCI layout does not match its digest' >&4; exit 1; }\n"
     "fi\n"
     "auth=; [ -z \"$4\" ] || auth=\"--authfile $4\"\n"
     "certs=; [ -z \"$5\" ] || certs=\"--cert-dir $5\"\n"
-    "skopeo inspect --raw --tls-verify=\"$3\" $auth $certs \"$from\" 2>/tmp/log >/tmp/manifest || fail\n"
+    "skopeo inspect --raw --tls-verify=\"$3\" $auth $certs \"$from\" 2>/tmp/log >/tmp/manifest || "
+    "fail\n"
     "digest=$(sha256sum </tmp/manifest | cut -c1-64)\n"
     "[ -z \"$2\" ] || from=$2@sha256:$digest\n"
     "[ -z \"$5\" ] || certs=\"--src-cert-dir $5\"\n"
-    "skopeo --insecure-policy --tmpdir /tmp copy --src-tls-verify=\"$3\" $auth $certs \"$from\" oci:/tmp/layout:image || fail\n"
+    "skopeo --insecure-policy --tmpdir /tmp copy --src-tls-verify=\"$3\" $auth $certs \"$from\" "
+    "oci:/tmp/layout:image || fail\n"
     "rm -rf /tmp/in /tmp/in.tar /tmp/dir; [ -z \"$4\" ] || rm -f \"$4\"\n"
     "own=; less=; [ \"$6\" = keep ] || { less=--rootless; own='--owner=0 --group=0'; }\n"
     "umoci raw unpack $less --image /tmp/layout:image /tmp/rootfs || fail\n"
@@ -60,7 +69,8 @@ static const char script[] =
     "{ echo $digest; cat /tmp/config; } >&4\n"
     "tar --format=pax --numeric-owner --sort=name $own -C /tmp/rootfs -cf - . >&3 || fail\n";
 
-static int keep(struct image_new *n, const struct image_oci *o, const char *notes, size_t len, struct err *e)
+static int keep(struct image_new *n, const struct image_oci *o, const char *notes, size_t len,
+		struct err *e)
 {
 	char from[IMAGE_DIGEST_LEN + 16];
 	struct image_meta m = {.source = o->source, .source_digest = from};
@@ -74,11 +84,15 @@ static int keep(struct image_new *n, const struct image_oci *o, const char *note
 	if (len <= IMAGE_DIGEST_LEN || strspn(notes, "0123456789abcdef") != IMAGE_DIGEST_LEN ||
 	    notes[IMAGE_DIGEST_LEN] != '\n')
 		return err_set(e, ERR_INVALID, EPROTO, "the tools named no manifest digest");
-	/* skopeo compares a manifest with the digest it is named by only where it is the one to copy */
+	/* skopeo compares a manifest with the digest it is named by only where it is the one to
+	 * copy */
 	if (o->digest != NULL && strncmp(notes, o->digest, IMAGE_DIGEST_LEN) != 0)
-		return err_set(e, ERR_INVALID, EBADMSG, "the registry gave another manifest, of digest sha256:%.12s...", notes);
+		return err_set(e, ERR_INVALID, EBADMSG,
+			       "the registry gave another manifest, of digest sha256:%.12s...",
+			       notes);
 	(void)snprintf(from, sizeof(from), "sha256:%.*s", IMAGE_DIGEST_LEN, notes);
-	r = oci_config_read(notes + IMAGE_DIGEST_LEN + 1, len - IMAGE_DIGEST_LEN - 1, oci_machine(), &c, e);
+	r = oci_config_read(notes + IMAGE_DIGEST_LEN + 1, len - IMAGE_DIGEST_LEN - 1, oci_machine(),
+			    &c, e);
 	if (r < 0)
 		return r;
 	m.user = c.user;
@@ -131,18 +145,27 @@ static int split_tag(char *dir, char from[IMAGE_NAME_MAX + 32], struct err *e)
 	if (colon != NULL)
 		*colon++ = '\0';
 	if (colon != NULL && strlen(colon) > IMAGE_NAME_MAX)
-		return err_set(e, ERR_INVALID, EINVAL, "the tag is longer than %d bytes", IMAGE_NAME_MAX);
-	(void)snprintf(from, IMAGE_NAME_MAX + 32, "oci:/tmp/in%s%s", colon != NULL ? ":" : "", colon != NULL ? colon : "");
+		return err_set(e, ERR_INVALID, EINVAL, "the tag is longer than %d bytes",
+			       IMAGE_NAME_MAX);
+	(void)snprintf(from, IMAGE_NAME_MAX + 32, "oci:/tmp/in%s%s", colon != NULL ? ":" : "",
+		       colon != NULL ? colon : "");
 	return 0;
 }
 
-int image_oci_import(const char *text, enum image_kind kind, const char *tool, const struct image_box_limits *lim,
-		     const struct image_keep *k, bool show, struct err *e)
+int image_oci_import(const char *text, enum image_kind kind, const char *tool,
+		     const struct image_box_limits *lim, const struct image_keep *k, bool show,
+		     struct err *e)
 {
 	bool word = image_oci_is_source(text);
 	char from[IMAGE_NAME_MAX + 32] = "", source[512], need[32];
-	struct image_oci o = {.from = from, .repository = "", .tool = tool, .source = source, .tls_verify = "true",
-			      .auth_inside = "", .certs_inside = "", .keep = k};
+	struct image_oci o = {.from = from,
+			      .repository = "",
+			      .tool = tool,
+			      .source = source,
+			      .tls_verify = "true",
+			      .auth_inside = "",
+			      .certs_inside = "",
+			      .keep = k};
 	struct image_box b = {.lim = *lim, .progress = show};
 	_cleanup_free_ char *path = strdup(word ? strchr(text, ':') + 1 : text);
 	int r = 0;
@@ -152,18 +175,20 @@ int image_oci_import(const char *text, enum image_kind kind, const char *tool, c
 	if (word)
 		kind = text[0] == 'o' ? IMAGE_OCI_DIR : IMAGE_DOCKER_ARCHIVE;
 	(void)snprintf(source, sizeof(source), "%s%.500s",
-		       word			 ? ""
-		       : kind == IMAGE_OCI_DIR	 ? "oci:"
-		       : kind == IMAGE_OCI_TAR	 ? "oci-archive:"
-		       : kind == IMAGE_PACKED	 ? "packed:"
-						 : "docker-archive:",
+		       word		       ? ""
+		       : kind == IMAGE_OCI_DIR ? "oci:"
+		       : kind == IMAGE_OCI_TAR ? "oci-archive:"
+		       : kind == IMAGE_PACKED  ? "packed:"
+					       : "docker-archive:",
 		       text);
 	if (kind == IMAGE_OCI_DIR)
 		r = split_tag(path, from, e);
 	else if (kind != IMAGE_PACKED)
-		(void)snprintf(from, sizeof(from), "%s:/tmp/in", kind == IMAGE_OCI_TAR ? "oci-archive" : "docker-archive");
+		(void)snprintf(from, sizeof(from), "%s:/tmp/in",
+			       kind == IMAGE_OCI_TAR ? "oci-archive" : "docker-archive");
 	if (r == 0 && tool[0] != '\0') {
-		(void)snprintf(need, sizeof(need), "%s:%s", tool, strcmp(tool, "xz") == 0 ? "xz-utils" : tool);
+		(void)snprintf(need, sizeof(need), "%s:%s", tool,
+			       strcmp(tool, "xz") == 0 ? "xz-utils" : tool);
 		r = image_box_need(need, e);
 	}
 	if (r < 0)
