@@ -435,12 +435,12 @@ void cgset_usage(const struct cgset *c, struct cg_usage *ret)
 {
 	uint64_t v = 0;
 
-	*ret = (struct cg_usage){.oom_kills = cgset_oom_kills(c)};
+	/* every v2 cgroup counts its processor time, also where limits are v1's */
+	*ret = (struct cg_usage){.oom_kills = cgset_oom_kills(c), .cpu_us = keyed(c->v2_fd, "cpu.stat", "usage_usec")};
 	if (c->v2_limits) {
 		ret->pids_denied = (uint32_t)keyed(c->v2_fd, "pids.events", "max");
 		if (file_get_u64(c->v2_fd, "memory.peak", &v) == 0)
 			ret->memory_peak = v;
-		ret->cpu_us = keyed(c->v2_fd, "cpu.stat", "usage_usec");
 		return;
 	}
 	ret->pids_denied = (uint32_t)keyed(c->v1_fd[CG_V1_PIDS], "pids.events", "max");

@@ -255,6 +255,17 @@ def usage_is_reported(m):
     ok(j["wall_ms"] >= 250, f"wall_ms {j['wall_ms']}")
 
 
+@case
+def usage_of_children_nobody_waits_for(m):
+    """Their time is in no parent's account; the cgroup has it, so an ordinary user without one cannot be told."""
+    if m.name != "root":
+        return
+    j = json.loads(done(m.py("import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nif os.fork() == 0:\n"
+                             "  t = time.process_time()\n  while time.process_time() - t < 0.5: pass\n  os._exit(0)\n"
+                             "try: os.wait()\nexcept ChildProcessError: pass", "--json")).out)
+    ok(j["cpu_ms"] >= 500, f"cpu_ms {j['cpu_ms']}")
+
+
 # ---- C08: the clock ----
 def times_out(m, script, seconds="2s", low=2.0, prog=None):
     t = time.monotonic()
