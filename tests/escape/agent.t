@@ -79,9 +79,12 @@ def from_the_place(a):
         ready(m)
         cmd = [escapelib.PY, os.path.join(m.bin, "stage.py"), *a.stage_options(), "--watch", m.brig_path, "--",
                *argv(m, *a.run, *(["-it"] if a.tty else [])), "--", f"attack:{a.name}", "{args}"]
-        r = m.exec(cmd, timeout=120, env={"BRIG_ATTACKS": m.bin})
-        eq(r.rc, 0, f"the stage: {r!r}")
-        report = escapelib.Report(r.out)
+
+        def staged():
+            r = m.exec(cmd, timeout=120, env={"BRIG_ATTACKS": m.bin})
+            eq(r.rc, 0, f"the stage: {r!r}")
+            return escapelib.Report(r.out)
+        report = escapelib.settled(a, staged, True)
         bad = [x for x in escapelib.judge_inside(a, report, [])
                if x.split(" worked")[0] not in by_place(m, a.name)]
         ran.add((m.name, a.name))

@@ -39,7 +39,7 @@ def inside(a):
         ready(m)
         tried, bad = set(), []
         for options in VARIANTS[m.name][:1 if a.once else None]:
-            r = staged(m, escapelib.inside_argv(a, m.bin, m.run_argv(), options))
+            r = escapelib.settled(a, lambda o=options: staged(m, escapelib.inside_argv(a, m.bin, m.run_argv(), o)), True)
             found = escapelib.judge_inside(a, r, options)
             bad += [f"{' '.join(options) or 'default'}: {x}" for x in found]
             if found:
@@ -56,7 +56,7 @@ def control(a):
         ready(m)
         if a.control == "ns":
             ok(escapelib.can_make_namespaces() or os.geteuid() == 0, "no user namespaces here for the control")
-        r = staged(m, escapelib.control_argv(a, m.bin))
+        r = escapelib.settled(a, lambda: staged(m, escapelib.control_argv(a, m.bin)), False)
         bad = escapelib.judge_control(a, r)
         if not escapelib.judge_inside(a, r, []):
             bad.append("the judge of the inside would not have seen this")

@@ -9,6 +9,7 @@ An attack is a C file whose head comment has these rows (a row may go on in the 
   shows     words of evidence (stage.py) the control must leave; inside there must be none
   leak      what the caller leaves open: dir canary root pidfd ns socket
   run       more options of `brig run`
+  host      NAME=MOST...: what the machine may have less of meanwhile (class Host of stage.py); more is the evidence host-NAME
   tty       yes: on a terminal
   workdir   leak: starts in the leaked folder, `--workdir /proc/self/fd/N`
   only      root or user: callers it applies to, default both
@@ -39,10 +40,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILT = os.path.join(ROOT, "build", "tests", "escape")
 RESULTS = os.path.join(ROOT, "build", "escape.json")
-FIELDS = {"group", "tries", "control", "shows", "leak", "run", "tty", "workdir", "only", "tiers", "brig-refuses",
+FIELDS = {"group", "tries", "control", "shows", "leak", "run", "host", "tty", "workdir", "only", "tiers", "brig-refuses",
           "overlay-is-own", "once", "no-control"}
 NAMESPACES = ["unshare", "-Urmnpiu", "--fork", "--kill-child", "--mount-proc"]
 PY = "/usr/bin/python3"
+HOST_RUNS = 5
 
 
 def rows_of(path, head, need):
@@ -75,6 +77,10 @@ class Attack:
         self.group, self.tries, self.control = rows["group"], rows["tries"], rows["control"]
         self.shows = set(rows["shows"].split())
         self.leak, self.run, self.tty = rows["leak"], rows["run"].split(), rows["tty"] == "yes"
+        self.host = rows["host"].split()
+        unseen = {"host-" + h.split("=")[0] for h in self.host} - self.shows
+        if unseen:
+            raise ValueError(f"{path}: shows: has no {' '.join(sorted(unseen))}")
         self.workdir, self.may_refuse = rows["workdir"] == "leak", rows["brig-refuses"] == "yes"
         self.once = rows["once"] == "yes"
         self.overlay_is_own = rows["overlay-is-own"] == "yes"
@@ -86,7 +92,7 @@ class Attack:
         return os.path.join(folder, self.name)
 
     def stage_options(self):
-        return ["--leak", self.leak, *(["--tty"] if self.tty else [])]
+        return ["--leak", self.leak, *(["--tty"] if self.tty else []), *(w for h in self.host for w in ("--host", h))]
 
 
 class Scene:
@@ -159,6 +165,25 @@ class Report:
 
     def __repr__(self):
         return f"rc={self.rc} out={self.out[-1500:]!r} err={self.err[-500:]!r} evidence={sorted(self.evidence)}"
+
+
+def of_host(words):
+    return {w for w in words if w.startswith("host-")}
+
+
+def settled(a, stage, inside):
+    """The report of stage(). What the machine had less of may be its other users' doing: in a sandbox it counts when it
+    shows in each of HOST_RUNS runs, of a control when it shows in one. Everything else counts whenever it shows."""
+    r = stage()
+    for _ in range(HOST_RUNS - 1):
+        if (not of_host(r.evidence)) if inside else of_host(a.shows) <= r.evidence:
+            break
+        more, host = stage(), of_host(r.evidence)
+        host = host & more.evidence if inside else host | of_host(more.evidence)
+        r.evidence = (r.evidence | more.evidence) - of_host(r.evidence | more.evidence) | host
+        r.got.update(more.got)
+        r.ended = r.ended and more.ended
+    return r
 
 
 def judge_control(a, r):

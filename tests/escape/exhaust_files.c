@@ -5,9 +5,12 @@
  * group: exhaustion
  * tries: write 24 MiB under a limit of 16 in each writable place and in them all together, and make 200,001 files, folders and links
  * control: ns
+ * shows: host-disk host-names
  * run: --disk 16M --memory 512M
+ * host: disk=20 names=10000
  * once: yes
  */
+#include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -15,6 +18,7 @@
 
 #define MIB (1024L * 1024)
 #define NAMES 200001
+#define SEEN 20000 /* fewer than a sandbox may have: whose file system they are in is what counts */
 
 static long bytes(const char *dir, long n)
 {
@@ -55,6 +59,24 @@ static void places(void)
 	}
 }
 
+/* What a host's user could fill, for long enough to be seen from outside. */
+static void shared_places(void)
+{
+	char path[64];
+	int n = 0;
+
+	(void)bytes("/dev/shm", 24 * MIB);
+	do
+		(void)snprintf(path, sizeof(path), "/dev/shm/escape-%d", n);
+	while (mknod(path, S_IFREG | 0600, 0) == 0 && ++n < SEEN);
+	(void)poll(NULL, 0, 500);
+	while (n-- > 0) {
+		(void)snprintf(path, sizeof(path), "/dev/shm/escape-%d", n);
+		(void)unlink(path);
+	}
+	(void)unlink("/dev/shm/escape");
+}
+
 /* Files, folders, symbolic and hard links in turn. */
 static long names(void *arg)
 {
@@ -79,6 +101,7 @@ int main(int argc, char **argv)
 	(void)unshare(CLONE_NEWNS);
 	(void)mount("tmpfs", "/tmp", "tmpfs", 0, "nr_inodes=0");
 	places();
+	shared_places();
 	tried("names", in_child(names, NULL));
 	return ended();
 }

@@ -4,7 +4,9 @@
  * group: exhaustion
  * tries: hold 120 MiB under a limit of 80: pages, shared and unnamed files, page tables, pipes, sockets, message queues
  * control: plain
+ * shows: host-memory
  * run: --memory 80M --disk 16M
+ * host: memory=104
  * once: yes
  * only: root
  */

@@ -4,8 +4,9 @@
  * group: exhaustion
  * tries: have 100 under a limit of 60: children, threads, dead ones nobody waits for, children of children (a fork bomb)
  * control: plain
- * shows: many-processes
+ * shows: many-processes host-tasks
  * run: --pids 60
+ * host: tasks=85
  * once: yes
  */
 #include <poll.h>

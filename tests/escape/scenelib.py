@@ -6,6 +6,7 @@ of runs.
 import os
 import secrets
 import subprocess
+import threading
 
 from brigtest import eq, ok
 
@@ -72,6 +73,29 @@ class Race:
         self.p.stdout.close()
 
 
+class Watched:
+    """with Watched(m) as w: ... while a thread asks for the canary; w.seen is all that ever changed of it."""
+
+    def __init__(self, m):
+        self.out, self.seen, self.over = Outside(m), "", threading.Event()
+        self.thread = threading.Thread(target=self.ask)
+
+    def ask(self):
+        while True:
+            last = self.over.wait(0.1)
+            self.seen = self.seen or self.out.changed()
+            if last:
+                return
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
 class Outside:
     """A folder that must be neither read nor written, with a file whose bytes nothing else has."""
 
@@ -85,8 +109,16 @@ class Outside:
         self.before = self.state()
 
     def state(self):
-        return {n: (os.lstat(os.path.join(self.dir, n)).st_mode, open(os.path.join(self.dir, n), "rb").read())
-                for n in os.listdir(self.dir)}
+        return {n: self.file_state(os.path.join(self.dir, n)) for n in os.listdir(self.dir)}
+
+    @staticmethod
+    def file_state(path):
+        try:
+            s = os.lstat(path)
+            with open(path, "rb") as f:
+                return s.st_mode, s.st_ctime_ns, f.read()
+        except OSError as e:
+            return e.errno
 
     def changed(self):
         now = self.state()

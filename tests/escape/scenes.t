@@ -9,6 +9,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "lib"), HERE]
 import brigtest  # noqa: E402
 from brigtest import TIER, case, eq, main, ok  # noqa: E402
 import escapelib  # noqa: E402
+from scenelib import Watched  # noqa: E402
 
 SCENES = {n: s for n, s in escapelib.scenes().items() if not s.tiers or TIER in s.tiers}
 ran = {"control": {}, "root": {}, "user": {}}
@@ -26,9 +27,10 @@ def control(s, code):
 
 def inside(s, code):
     def run(m):
-        seen = code.inside(m)
+        with Watched(m) as w:
+            seen = code.inside(m)
         ran[m.name][s.name] = set(seen)
-        bad = [f"{k}: {what}" for k, what in seen.items() if what]
+        bad = [f"{k}: {what}" for k, what in seen.items() if what] + ([f"the canary: {w.seen}"] if w.seen else [])
         escapelib.record(s.name, m.name, result="broken" if bad or not seen else "held", tried=sorted(seen))
         ok(seen and not bad, "\n".join(bad) or "it tried nothing")
     return run

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The scene of an attack, and what became of it.
 
-    stage.py [--leak WORDS] [--tty] [--watch FILE]... [--workdir-leak] -- CMD...
+    stage.py [--leak WORDS] [--tty] [--watch FILE]... [--workdir-leak] [--host NAME=MOST]... -- CMD...
 
 Builds what a hostile program must not reach, runs CMD with `{args}` replaced by where those things are,
 and prints one JSON object: what CMD said and the evidence found outside of it. CMD is the attack itself
@@ -15,6 +15,9 @@ which it is. The evidence are words:
   exe-changed     a watched file                                   tty-input       bytes faked as typed on the terminal
   key-read        a key of this user's keyring                     image-changed   anything of the image folder
   many-processes  CMD had more than MANY below it, threads counted
+  host-NAME       --host: the machine had more than MOST less of it while CMD ran than before (class Host)
+
+All but what CMD said is looked at again and again while CMD runs, and once more after it: what an attack undoes is seen too.
 
 In the guest, as root, and in throw-away namespaces this script is run by itself around the attack.
 """
@@ -32,6 +35,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MANY = 85  # of a limit of 60 and what brig itself has
@@ -50,23 +54,32 @@ def digest(path):
         return e.errno
 
 
+def marks(path):
+    """What every change of a file leaves, also one that was undone: nobody can set st_ctime."""
+    try:
+        s = os.lstat(path)
+        return s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_mode, s.st_uid, s.st_nlink
+    except OSError as e:
+        return e.errno
+
+
 def tasks_below(top):
-    """Processes and threads that come from top."""
-    kids, size = {}, {}
-    for n in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{n}/stat", "rb") as f:
-                rest = f.read().rsplit(b")", 1)[1].split()
-        except OSError:
-            continue
-        kids.setdefault(int(rest[1]), []).append(int(n))
-        size[int(n)] = int(rest[17])
+    """Processes and threads that come from top, by the kernel's own lists: looking at all of /proc can take seconds."""
     todo, found = [top], 0
     while todo:
-        for c in kids.get(todo.pop(), []):
-            todo.append(c)
-            found += size[c]
-    return found
+        pid = todo.pop()
+        try:
+            tasks = os.listdir(f"/proc/{pid}/task")
+        except OSError:
+            continue  # gone meanwhile
+        found += len(tasks)
+        for t in tasks:
+            try:
+                with open(f"/proc/{pid}/task/{t}/children", encoding="ascii") as f:
+                    todo += f.read().split()
+            except OSError:
+                pass
+    return found - 1
 
 
 class Sockets:
@@ -137,6 +150,40 @@ class SharedObjects:
         os.unlink(f"/dev/shm/{self.name}")
 
 
+class Host:
+    """What the machine has left, by its kernel's own count and not by that of any limit: memory in MiB, tasks (processes
+    and threads), and MiB (disk) and names in the file systems everybody writes that nobody fills by the way. Others use
+    the same machine: what is missing once may be theirs, what is missing in each of some runs is not (escapelib.settled)."""
+
+    SHARED = ("/dev/shm", "/run")
+
+    def __init__(self, most):
+        self.most = most
+        self.before = self.now()
+        self.worst = dict.fromkeys(self.before, 0)
+
+    def now(self):
+        left = {}
+        if "memory" in self.most:
+            with open("/proc/meminfo", encoding="ascii") as f:
+                left["memory"] = int(next(x for x in f if x.startswith("MemAvailable:")).split()[1]) >> 10
+        if "tasks" in self.most:
+            with open("/proc/loadavg", encoding="ascii") as f:
+                left["tasks"] = -int(f.read().split()[3].split("/")[1])
+        if "disk" in self.most or "names" in self.most:
+            there = {v.f_fsid: v for v in map(os.statvfs, filter(os.path.isdir, self.SHARED))}.values()
+            left["disk"] = sum(v.f_bfree * v.f_frsize for v in there) >> 20
+            left["names"] = sum(v.f_ffree for v in there)
+        return {k: v for k, v in left.items() if k in self.most}
+
+    def look(self):
+        for k, v in self.now().items():
+            self.worst[k] = max(self.worst[k], self.before[k] - v)
+
+    def evidence(self):
+        return {f"host-{k}" for k, v in self.worst.items() if v > self.most[k]}
+
+
 class Scene:
     def __init__(self, watched):
         self.folder = tempfile.mkdtemp(prefix="scene-")
@@ -161,6 +208,8 @@ class Scene:
         self.watched = {p: digest(p) for p in [*watched, self.runtime, self.canary]}
         self.image_before = self.image_state()
         self.names = set(os.listdir(self.folder))
+        self.marks_before = self.marks_now()
+        self.asked, self.words = False, set()
 
     def make_image(self):
         """A root file system all of whose files its owner, and so the attack, could change but for the mounts."""
@@ -213,15 +262,37 @@ class Scene:
                 f"shm={self.shared.shm}", f"ipc={self.shared.name}", f"port={self.sockets.port}", f"msgkey={self.shared.key}",
                 f"image={self.image}", "fds=" + ",".join(map(str, fds))]
 
-    def victim_words(self):
+    def victim_words(self, wait):
+        """The victim's answer, when it comes within so many seconds; a debugger may hold it up while CMD runs."""
         try:
-            self.victim.stdin.write(b"?\n")
-            self.victim.stdin.flush()
+            if not self.asked:
+                self.victim.stdin.write(b"?\n")
+                self.victim.stdin.flush()
+                self.asked = True
+            if not select.select([self.victim.stdout], [], [], wait)[0]:
+                return {"victim-signalled"} if wait else set()
+            self.asked = False
             memory, caught = self.victim.stdout.readline().decode("latin-1").rsplit(" ", 1)
         except (OSError, ValueError):
             return {"victim-signalled"}
         return ({"victim-changed"} if memory != self.secret else set()) | \
                ({"victim-signalled"} if int(caught) else set())
+
+    def marks_now(self):
+        """{path: (the word for it, its marks)} of all that must stay as it is."""
+        now = {p: ("canary-changed" if p == self.canary else "exe-changed", marks(p)) for p in self.watched}
+        for d, _, files in os.walk(self.image):
+            now.update((p, ("image-changed", marks(p))) for p in [d, *(os.path.join(d, f) for f in files)])
+        return now
+
+    def look(self, wait=0):
+        """What can be seen from outside at this moment; kept."""
+        now = self.marks_now()
+        self.words |= self.victim_words(wait)
+        self.words |= {(now.get(p) or self.marks_before[p])[0] for p in {*now, *self.marks_before} if now.get(p) != self.marks_before.get(p)}
+        if set(os.listdir(self.folder)) - self.names:
+            self.words.add("file-made")
+        return self.words
 
     def evidence(self, said):
         while True:  # whatever connected and was not yet counted
@@ -231,7 +302,7 @@ class Scene:
                 break
         words = {w for w, text in (("canary-read", self.mark), ("secret-read", self.secret), ("env-read", self.env),
                                    ("key-read", self.key)) if text.encode() in said}
-        words |= self.victim_words()
+        words |= self.look(10)
         if self.sockets.seen:
             words.add("socket")
         for p, before in self.watched.items():
@@ -239,8 +310,6 @@ class Scene:
                 words.add("canary-changed" if p == self.canary else "exe-changed")
         if self.image_state() != self.image_before:
             words.add("image-changed")
-        if set(os.listdir(self.folder)) - self.names:
-            words.add("file-made")
         return sorted(words)
 
     def close(self):
@@ -253,8 +322,29 @@ class Scene:
         shutil.rmtree(self.folder, True)
 
 
-def perform(scene, argv, fds, workdir, tty):
-    """CMD to its end, serving the sockets meanwhile: (exit, stdout, stderr, faked input, most tasks it had)."""
+class Looks:
+    """What is looked at from outside while CMD runs, each as often as it costs little."""
+
+    HOST, SCENE = 0.02, 0.2  # seconds between
+
+    def __init__(self, scene, host):
+        self.scene, self.host, self.most = scene, host, 0
+        self.next = 0.0
+
+    def wait(self):
+        return self.HOST if self.host.most else self.SCENE
+
+    def look(self, pid):
+        self.host.look()
+        if time.monotonic() < self.next:
+            return
+        self.next = time.monotonic() + self.SCENE
+        self.most = max(self.most, tasks_below(pid))
+        self.scene.look()
+
+
+def perform(scene, looks, argv, fds, workdir, tty):
+    """CMD to its end, serving the sockets meanwhile: (exit, stdout, stderr, faked input)."""
     master = slave = None
     kw = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     if tty:
@@ -269,11 +359,11 @@ def perform(scene, argv, fds, workdir, tty):
     streams = {(master if tty else p.stdout.fileno()): b"", p.stderr.fileno(): b""}
     order, open_ = list(streams), set(streams)
     over = os.pidfd_open(p.pid)
-    waited, most = 0.0, 0  # counted while CMD says nothing
+    waited = 0.0  # counted while CMD says nothing
     while open_:
-        ready, _, _ = select.select([*open_, over, *scene.sockets.listening], [], [], 0.2)
-        waited += 0 if ready else 0.2
-        most = most if ready else max(most, tasks_below(p.pid))
+        ready, _, _ = select.select([*open_, over, *scene.sockets.listening], [], [], looks.wait())
+        waited += 0 if ready else looks.wait()
+        looks.look(p.pid)
         if waited >= LIMIT:
             p.kill()
             p.wait()
@@ -298,7 +388,7 @@ def perform(scene, argv, fds, workdir, tty):
             faked = os.read(slave, 4096)
         except OSError:
             pass
-    return rc, streams[order[0]], streams[order[1]], faked, most
+    return rc, streams[order[0]], streams[order[1]], faked
 
 
 def termios_ctty(fd):
@@ -307,7 +397,7 @@ def termios_ctty(fd):
 
 
 def main(args):
-    leak, watched, tty, workdir_leak = [], [], False, False
+    leak, watched, tty, workdir_leak, most = [], [], False, False, {}
     while args and args[0] != "--":
         word = args.pop(0)
         if word == "--leak":
@@ -318,6 +408,9 @@ def main(args):
             tty = True
         elif word == "--workdir-leak":
             workdir_leak = True
+        elif word == "--host":
+            name, _, number = args.pop(0).partition("=")
+            most[name] = int(number)
         else:
             raise SystemExit(f"stage.py: unknown option {word}")
     scene = Scene(watched)
@@ -326,9 +419,10 @@ def main(args):
         argv = []
         for a in args[1:]:
             argv += scene.args(fds) if a == "{args}" else [a.replace("{leak}", str(fds[0]) if fds else "").replace("{image}", scene.image)]
-        rc, out, err, faked, most = perform(scene, argv, fds, f"/proc/self/fd/{fds[0]}" if workdir_leak else None, tty)
-        words = scene.evidence(out + err)
-        if most > MANY:
+        looks = Looks(scene, Host(most))
+        rc, out, err, faked = perform(scene, looks, argv, fds, f"/proc/self/fd/{fds[0]}" if workdir_leak else None, tty)
+        words = [*scene.evidence(out + err), *sorted(looks.host.evidence())]
+        if looks.most > MANY:
             words.append("many-processes")
         if faked:
             words.append("tty-input")

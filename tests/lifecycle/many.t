@@ -83,6 +83,7 @@ def a_long_row_of_runs(m):
         if i % 50 == 0:
             goes_on()
             reap.remember(m.state)
+            reap.descendants()  # reaps them: thousands of dead ones would be a burden to all who look at /proc
     nothing_left(m)
     eq(host_state(m), before, "what the host holds")
 

@@ -42,7 +42,7 @@ def attempts(a, folder):
     """(name, what is wrong) of the control and of the sandboxes."""
     known = None
     if a.control == "guest":
-        r = staged(escapelib.control_argv(a, folder), folder)
+        r = escapelib.settled(a, lambda: staged(escapelib.control_argv(a, folder), folder), False)
         bad = escapelib.judge_control(a, r)
         known = sorted(r.got)
         print(f"# escape {a.name} control "
@@ -54,7 +54,7 @@ def attempts(a, folder):
 
 
 def inside(a, folder, known, caller):
-    r = staged(escapelib.inside_argv(a, folder, BRIG, []), folder, caller)
+    r = escapelib.settled(a, lambda: staged(escapelib.inside_argv(a, folder, BRIG, []), folder, caller), True)
     bad = escapelib.judge_inside(a, r, [])
     if known is not None:
         bad += [f"{k} was not tried by the control" for k in r.refused if k not in known and k not in a.no_control]
