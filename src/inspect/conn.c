@@ -33,7 +33,7 @@ enum {
 static uint64_t bytes_up(const struct conn *k) { return k->u.put; }
 static uint64_t bytes_down(const struct conn *k) { return k->u.got; }
 
-static void bury(struct conn *k, const char *why, bool hard)
+void conn_end(struct conn *k, const char *why, bool hard)
 {
 	struct inspect_tell t = {.kind = INSPECT_CLOSED,
 				 .flow = k->flow,
@@ -56,7 +56,7 @@ static void bury(struct conn *k, const char *why, bool hard)
 	loop_free_later(k->b->loop, k);
 }
 
-void conn_drop(struct conn *k, const char *why) { bury(k, why, true); }
+void conn_drop(struct conn *k, const char *why) { conn_end(k, why, true); }
 
 static void put_hello(const struct conn *k, struct inspect_tell *t)
 {
@@ -78,7 +78,7 @@ static void record_refusal(const struct conn *k, const char *reason)
 static void deny(struct conn *k, const char *reason)
 {
 	record_refusal(k, reason);
-	bury(k, reason, true);
+	conn_end(k, reason, true);
 }
 
 void conn_no_request(struct conn *k, uint32_t status, const char *reason)
@@ -147,7 +147,7 @@ void conn_up(struct conn *k, int fd)
 	k->u.src.ready = server_ready;
 	if (k->up != UP_ASKED || loop_watch(k->b->loop, &k->u.src) < 0 ||
 	    (k->tls && side_tls(&k->u, authority_client(k->b->ca, k->dest.name)) < 0)) {
-		bury(k, "overload", true);
+		conn_end(k, "overload", true);
 		return;
 	}
 	k->up = UP_SHAKE;
@@ -216,7 +216,7 @@ static bool shake_client(struct conn *k)
 
 	if (r < 0) { /* TLS has told the client why, which a reset would overtake */
 		record_refusal(k, "client_tls");
-		bury(k, "client_tls", false);
+		conn_end(k, "client_tls", false);
 		return false;
 	}
 	if (r == 0)
@@ -234,56 +234,6 @@ void conn_linger(struct conn *k)
 	k->up = UP_NONE;
 }
 
-static bool linger(struct conn *k)
-{
-	if (k->c.broken) {
-		bury(k, "ended", true);
-		return false;
-	}
-	if (k->c.out.len > 0)
-		return false; /* the deadline watches */
-	side_shut(&k->c);
-	if (k->c.in.len > 0)
-		buf_consume(&k->c.in, k->c.in.len);
-	if (side_fill(&k->c) > 0)
-		return true;
-	if (k->c.ended || k->c.broken)
-		bury(k, "ended", false);
-	return false;
-}
-
-static bool tunnel(struct conn *k)
-{
-	uint64_t found = 0;
-	bool moved = false;
-
-	if (k->u.out.len < SIDE_OUT_FULL && side_fill(&k->c) > 0)
-		moved = true;
-	if (k->c.in.len > 0 && k->u.out.len < SIDE_OUT_FULL) {
-		if (buf_put(&k->u.out, buf_head(&k->c.in), k->c.in.len) < 0)
-			k->u.broken = true;
-		buf_consume(&k->c.in, k->c.in.len);
-	}
-	if (k->c.out.len < SIDE_OUT_FULL && side_fill(&k->u) > 0)
-		moved = true;
-	if ((k->u.in.len > 0 || k->u.ended) && !k->x.res_done && k->c.out.len < SIDE_OUT_FULL) {
-		if (sieve_pass(&k->x.res_sieve, &k->b->redact, buf_head(&k->u.in), k->u.in.len, k->u.ended, &k->c.out,
-			       &found) < 0)
-			k->c.broken = true;
-		buf_consume(&k->u.in, k->u.in.len);
-		k->x.res_done = k->u.ended;
-	}
-	if (k->c.ended)
-		side_shut(&k->u);
-	if (k->x.res_done)
-		side_shut(&k->c);
-	if (k->c.broken || k->u.broken)
-		bury(k, "reset", true);
-	else if (k->c.shut && k->u.shut)
-		bury(k, "ended", false);
-	return moved;
-}
-
 /* ---- a step ---- */
 
 static bool step_once(struct conn *k)
@@ -295,7 +245,7 @@ static bool step_once(struct conn *k)
 		return shake_client(k);
 	case C_HTTP:
 		if (k->c.broken) {
-			bury(k, "reset", true);
+			conn_end(k, "reset", true);
 			return false;
 		}
 		if (k->up == UP_SHAKE && shake_server(k))
@@ -304,9 +254,9 @@ static bool step_once(struct conn *k)
 			return true;
 		return k->state == C_HTTP && response_step(k);
 	case C_TUNNEL:
-		return tunnel(k);
+		return tunnel_step(k);
 	case C_LINGER:
-		return linger(k);
+		return linger_step(k);
 	case C_DEAD:
 		break;
 	}
@@ -394,7 +344,7 @@ static void too_late(struct conn *k)
 		exchange_refuse(k, 408, "http_unparsable");
 		conn_step(k);
 	} else if (k->state == C_LINGER) {
-		bury(k, "ended", k->c.out.len > 0);
+		conn_end(k, "ended", k->c.out.len > 0);
 	}
 }
 
@@ -417,7 +367,7 @@ void conn_tick(struct conn *k)
 	if (k->deadline_ms != 0 && now >= k->deadline_ms)
 		too_late(k);
 	else if (k->v.limits.idle_s != 0 && now - k->moved_ms >= (uint64_t)k->v.limits.idle_s * 1000)
-		bury(k, "idle", true);
+		conn_end(k, "idle", true);
 	else if (k->v.limits.max_conn_s != 0 && now - k->begun_ms >= (uint64_t)k->v.limits.max_conn_s * 1000)
-		bury(k, "max_conn_s", true);
+		conn_end(k, "max_conn_s", true);
 }

@@ -102,6 +102,7 @@ const char *box_secret(const struct box *b, const char *ref); /* NULL = not ther
 void conn_take(struct box *b, const struct inspect_hand *h, int fd);
 void conn_up(struct conn *k, int fd);
 void conn_no_up(struct conn *k, const char *reason);
+void conn_end(struct conn *k, const char *why, bool hard); /* hard: reset both ends */
 void conn_drop(struct conn *k, const char *why); /* at once */
 void conn_step(struct conn *k);
 void conn_tick(struct conn *k); /* its clocks, what it moved */
@@ -111,6 +112,10 @@ void conn_dial(struct conn *k);
 /* None came: the connection is refused, and told so as far as HTTP can. */
 void conn_no_request(struct conn *k, uint32_t status, const char *reason);
 void conn_linger(struct conn *k); /* no more requests: deliver, then close */
+
+/* ---- tail.c: steps; true when something moved ---- */
+bool tunnel_step(struct conn *k);
+bool linger_step(struct conn *k);
 
 /* ---- request.c, response.c: steps; true when something moved ---- */
 bool request_step(struct conn *k);

@@ -390,11 +390,9 @@ void flows_close(struct box *b)
 
 	for (struct flow *f = b->flows; f != NULL; f = next) {
 		next = f->next;
-		if (f->state == F_OVER)
-			continue;
-		if (f->recorded)
+		if (f->recorded && f->state != F_OVER)
 			flow_close(f, "sandbox_ended", true);
-		else
+		else if (f->state != F_OVER)
 			flow_bury(f, true);
 	}
 }
