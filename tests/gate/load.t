@@ -225,7 +225,7 @@ def a_client_that_stops_in_its_first_message(m):
 @case(modes=("root",))
 def a_gate_that_stands_still(m):
     """Nothing passes, and the end comes all the same: by the clock, and by a signal."""
-    for opts, rc in ((("--timeout", "2s"), 124), ((), 143)):
+    for opts, rc in ((("--timeout", "5s"), 124), ((), 143)):
         s = inside(m, f"rules: [{{host: x.allowed.test, ports: 7}}]\n", *opts)
         gate = s.gate_pid()
         eq(s.say("tcp('x.allowed.test', 7)"), "b'hello'", "works")
