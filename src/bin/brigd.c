@@ -211,10 +211,17 @@ static int dev_spawn(struct dev *v, struct err *e)
 	return v->spawn < 0 ? err_set(e, ERR_INTERNAL, errno, "start brig-spawn") : 0;
 }
 
-static int dev_hello(struct daemon *d, const struct api *a, struct err *e)
+static int dev_hello(struct daemon *d, const struct api *a, struct config *c, struct err *e)
 {
-	char key[KEY_SIZE];
-	int r = key_make(d->store, &d->seal, "dev", "dev", SCOPE_READ | SCOPE_WRITE | SCOPE_METRICS, daemon_now_ms(), 0,
+	char key[KEY_SIZE], domain[32];
+	int r;
+
+	(void)snprintf(domain, sizeof(domain), "localhost:%u", api_port(a));
+	free(c->domain);
+	c->domain = strdup(domain);
+	if (c->domain == NULL)
+		return err_no_memory(e);
+	r = key_make(d->store, &d->seal, "dev", "dev", SCOPE_READ | SCOPE_WRITE | SCOPE_METRICS, daemon_now_ms(), 0,
 			 key, e);
 
 	if (r < 0)
@@ -344,7 +351,7 @@ static int run(const struct options *o, struct err *e)
 	if (r == 0)
 		r = api_open(&d, &a, e);
 	if (r == 0 && o->dev)
-		r = dev_hello(&d, a, e);
+		r = dev_hello(&d, a, &c, e);
 	else if (r == 0)
 		ready(&c, a);
 	if (r == 0)
