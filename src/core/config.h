@@ -2,7 +2,7 @@
 /*
  * The configuration of the daemon, one YAML file that brigd and brig-spawn both read: brigd to know what to serve,
  * brig-spawn so that a brigd that has been taken over can start nothing but the operator's templates.
- * docs/man/brigd.yaml.5 describes the format.
+ * docs/daemon.md describes the format.
  *
  * At most CONFIG_MAX bytes, one document, no aliases, anchors or tags, no unknown and no repeated key. Every refusal names
  * the file and the line.
