@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -25,9 +26,13 @@ class H(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     def do_GET(self):
         path, _, query = self.path.partition('?')
+        path = path.rstrip('/') if path.startswith('/simple') else path
         body = b'page of ' + self.headers['Host'].encode() + b'\n'
         head = [('Content-Type', 'text/plain')]
-        if path.startswith('/git/'):
+        if os.path.isfile(top + '/index' + path):
+            with open(top + '/index' + path, 'rb') as f: body = f.read()
+            head = [('Content-Type', 'text/html' if b'<a ' in body[:9] else 'application/octet-stream')]
+        elif path.startswith('/git/'):
             out = subprocess.run(['git', 'http-backend'], input=self.rfile.read(int(self.headers.get('Content-Length', 0))), stdout=subprocess.PIPE, env={
                 'PATH': os.environ['PATH'], 'GIT_PROJECT_ROOT': top, 'GIT_HTTP_EXPORT_ALL': '1', 'PATH_INFO': path[4:], 'QUERY_STRING': query,
                 'REQUEST_METHOD': self.command, 'CONTENT_TYPE': self.headers.get('Content-Type', ''), 'HOME': top,
@@ -62,6 +67,14 @@ def serve():
     sh(f"openssl req -x509 {ec} -keyout ca.key -out ca.pem -subj '/CN=a CA of the test'; openssl req {ec} -keyout web.key -out web.csr -subj /CN=web.allowed.test; "
        "printf 'subjectAltName=DNS:web.allowed.test' > ext; openssl x509 -req -in web.csr -CA ca.pem -CAkey ca.key -days 30 -extfile ext -out web.crt; cat web.key web.crt > web.pem")
     sh("git init -q -b main w && cd w && echo cloned > file && git add file && git -c user.name=t -c user.email=t@t commit -qm m && git clone -q --bare . ../repo.git")
+    # an index of one package for pip
+    os.makedirs(os.path.join(TOP, "index", "simple"))
+    with zipfile.ZipFile(os.path.join(TOP, "index", "tiny-1-py3-none-any.whl"), "w") as z:
+        for name, body in (("tiny.py", "fetched"), ("tiny-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n"),
+                           ("tiny-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
+                           ("tiny-1.dist-info/RECORD", "tiny.py,,\ntiny-1.dist-info/METADATA,,\ntiny-1.dist-info/WHEEL,,\ntiny-1.dist-info/RECORD,,\n")):
+            z.writestr(name, body)
+    sh("printf '<a href=\"/tiny-1-py3-none-any.whl\">tiny-1-py3-none-any.whl</a>' > index/simple/tiny")
     sh("ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f key && mkdir -p /run/sshd")
     with open(os.path.join(TOP, "sshd_config"), "w", encoding="ascii") as f:
         f.write(f"ListenAddress {C}:2222\nHostKey {TOP}/host\nAuthorizedKeysFile {TOP}/key.pub\nStrictModes no\nUsePAM no\nPidFile none\n"
@@ -90,7 +103,7 @@ def put(name, text):
 CA = put('/tmp/ca.pem', files['ca.pem'])
 KEY = put('/tmp/key', files['key'])
 env = {'PATH': os.environ['PATH'], 'HOME': '/tmp', 'CURL_CA_BUNDLE': CA, 'GIT_SSL_CAINFO': CA, 'REQUESTS_CA_BUNDLE': CA, 'SSL_CERT_FILE': CA, 'NODE_EXTRA_CA_CERTS': CA,
-       'GIT_TERMINAL_PROMPT': '0', 'PGCONNECT_TIMEOUT': '20',
+       'PIP_CERT': CA, 'GIT_TERMINAL_PROMPT': '0', 'PGCONNECT_TIMEOUT': '20',
        'GIT_SSH_COMMAND': 'ssh -i ' + KEY + ' -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR'}
 os.environ.update(env)
 def cmd(*argv, read=None):
@@ -115,6 +128,8 @@ def node(host):
 ALL = {'curl': lambda h: cmd('curl', '-sS', '-m', '20', 'https://%s/' % h), 'urllib': urllib_, 'requests': requests_, 'asyncio': asyncio_, 'Node fetch': node,
        'git over https': lambda h: cmd('git', 'clone', '-q', 'https://%s/git/repo.git' % h, '/tmp/1' + h, read='/tmp/1' + h + '/file'),
        'git over ssh': lambda h: cmd('git', 'clone', '-q', 'ssh://root@%s:2222%s/repo.git' % (h, top), '/tmp/2' + h, read='/tmp/2' + h + '/file'),
+       'pip': lambda h: cmd('/usr/bin/python3', '-m', 'pip', '--retries', '1', 'install', '--no-cache-dir', '--disable-pip-version-check', '-i',
+                            'https://%s/simple/' % h, '--target', '/tmp/3' + h, 'tiny', read='/tmp/3' + h + '/tiny.py'),
        'psql': lambda h: cmd(pg + '/psql', '-h', h, '-U', 'tester', '-d', 'postgres', '-Atc', 'select 6 * 7')}
 print(json.dumps({c + ' ' + h: f(h) for c, f in ALL.items() for h in hosts}))
 """
@@ -128,6 +143,7 @@ WANT = {
     "Node fetch": (PAGE, "ENOTFOUND", "ECONNREFUSED"),
     "git over https": ("cloned", "Could not resolve host", "port 443"),
     "git over ssh": ("cloned", "Could not resolve hostname", "Connection refused"),
+    "pip": ("fetched", "Name or service not known", "Connection refused"),
     "psql": ("42", "could not translate host name", "Connection refused"),
 }
 
