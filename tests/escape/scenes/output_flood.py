@@ -8,7 +8,7 @@ tries: fill the caller's memory by output: kept for --json, without a line's end
 import json
 import subprocess
 
-from brigtest import done, eq, ok, until
+from brigtest import done, eq, goes_on, ok, until
 import reap
 from scenelib import PY
 
@@ -23,7 +23,8 @@ COLLECT = ("import subprocess,sys\np = subprocess.run(sys.argv[1:], capture_outp
 def peak(m, argv, **kw):
     """Largest resident memory in MiB of argv or what it started, and its result."""
     memory = m.path("memory")
-    r = m.exec([PY, "-c", MEASURE, memory, *argv], timeout=120, **kw)
+    goes_on()
+    r = m.exec([PY, "-c", MEASURE, memory, *argv], timeout=200, **kw)
     with open(memory, encoding="ascii") as f:
         return int(f.read()) >> 10, r
 
