@@ -9,7 +9,7 @@ OUT := $(if $(filter release,$(V)),build,build/$(V))
 # Modules linked into each program (folders below src/).
 MODS_brig := base sys wire parse core net gate egress tier session receipt image spawn cli
 MODS_brig-spawn := base sys wire parse core net gate egress tier session image spawn keep spawnd
-LIBS_brig-spawn := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring
+LIBS_brig-spawn := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring -lz
 MODS_brig-init := base sys wire parse guest
 MODS_brig-interp := base sys interp
 LIBS_brig-interp := -ljansson
@@ -19,7 +19,7 @@ MODS_brig-inspect := base sys wire parse net gate inspect
 LIBS_brig-inspect := -lssl -lcrypto
 MODS_brigd := base sys wire parse core daemon api
 LIBS_brigd := -lmicrohttpd -lsqlite3
-LIBS_brig := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring
+LIBS_brig := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring -lz
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef \
 	-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \

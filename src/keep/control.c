@@ -1,7 +1,9 @@
 #include "keep/priv.h"
+#include "keep/rpc.h"
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 /*
  * brigd's own calls. A client's call cannot get here: brigd writes the first part of every target.
@@ -20,69 +22,57 @@ void control_wait(struct talk *t, json_t *req)
 	t->waits = true;
 }
 
-void control_stat(struct talk *t, json_t *req)
+static uint64_t wall_ms(void)
 {
-	(void)req;
-	talk_json(t, 200, json_pack("{s:s}", "state", t->k->paused ? "paused" : "running"));
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static bool strings_only(const json_t *o)
+/* Its life ends so many milliseconds from now; 0 = never. 0, or a status and why in *e. */
+static int set_deadline(struct keep *k, const json_t *v, struct err *e)
 {
-	const char *name;
-	json_t *v;
+	json_int_t ms = json_integer_value(v);
+	int r;
 
-	json_object_foreach((json_t *)(uintptr_t)o, name, v) // NOLINT
-	    if (!json_is_string(v) || name[0] == '\0' || strchr(name, '=') != NULL) return false;
-	return json_is_object(o);
-}
-
-/* Move the end of its life as the request says; nothing is said when there is no such key. False: answered. */
-static bool set_deadline(struct talk *t, const json_t *req)
-{
-	const json_t *ms = json_object_get(req, "timeout_ms");
-	struct err e = ERR_INIT;
-
-	if (ms == NULL || json_is_null(ms))
-		return true;
-	if (!json_is_integer(ms) || json_integer_value(ms) < 0 ||
-	    (uint64_t)json_integer_value(ms) > SPEC_TIMEOUT_MAX_MS) {
-		fail_status(t, 400, "timeout_ms: milliseconds from now are wanted");
-		return false;
-	}
-	if (runner_deadline(t->k->a->runner, (uint64_t)json_integer_value(ms), &e) < 0) {
-		fail_status(t, 502, "%s", e.msg);
-		return false;
-	}
-	return true;
+	if (!json_is_integer(v) || ms < 0 || (uint64_t)ms > SPEC_TIMEOUT_MAX_MS)
+		return err_set(e, ERR_INVALID, EINVAL,
+			       "timeout_ms: a number of milliseconds is wanted");
+	r = runner_deadline(k->a->runner, (uint64_t)ms, e);
+	if (r == 0)
+		k->deadline_ms = ms == 0 ? 0 : wall_ms() + (uint64_t)ms;
+	return r;
 }
 
 void control_claim(struct talk *t, json_t *req)
 {
-	const json_t *env = json_object_get(req, "envVars");
+	json_t *env = rpc_get(req, "envVars", NULL), *ms = rpc_get(req, "timeout_ms", NULL);
+	struct err e = ERR_INIT;
 
-	if (t->k->claimed) {
+	if (t->k->claimed)
 		fail_status(t, 409, "the sandbox is in use already");
-		return;
+	else if (env != NULL && (!json_is_object(env) || !rpc_strings(env)))
+		fail_status(t, 400, "envVars: names and strings are wanted");
+	else if (ms != NULL && set_deadline(t->k, ms, &e) < 0)
+		fail_status(t, e.kind == ERR_INVALID || e.kind == ERR_LIMITED ? 400 : 500, "%s",
+			    e.msg);
+	else if (env != NULL && json_object_update(t->k->env, env) < 0)
+		talk_cut(t);
+	else {
+		t->k->claimed = true;
+		talk_status(t, 204);
 	}
-	if (env != NULL && !json_is_null(env)) {
-		if (!strings_only(env)) {
-			fail_status(t, 400, "envVars: names and strings are wanted");
-			return;
-		}
-		if (json_object_update(t->k->env, (json_t *)(uintptr_t)env) < 0) { // NOLINT
-			fail_status(t, 500, "out of memory");
-			return;
-		}
-	}
-	if (!set_deadline(t, req))
-		return;
-	t->k->claimed = true;
-	talk_status(t, 204);
 }
 
 void control_timeout(struct talk *t, json_t *req)
 {
-	if (set_deadline(t, req))
+	struct err e = ERR_INIT;
+
+	if (set_deadline(t->k, json_object_get(req, "timeout_ms"), &e) < 0)
+		fail_status(t, e.kind == ERR_INVALID || e.kind == ERR_LIMITED ? 400 : 500, "%s",
+			    e.msg);
+	else
 		talk_status(t, 204);
 }
 

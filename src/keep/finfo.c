@@ -213,14 +213,3 @@ int finfo_put(struct buf *b, const struct finfo *f, const char *path, size_t pat
 		r = put_metadata(b, f);
 	return r == 0 ? text_put(b, "}") : r;
 }
-
-int finfo_put_short(struct buf *b, const struct finfo *f, const char *path)
-{
-	int r = put_names(b, path, strlen(path));
-
-	if (r == 0)
-		r = text_put(b, ",\"type\":\"file\"");
-	if (r == 0)
-		r = put_metadata(b, f);
-	return r == 0 ? text_put(b, "}") : r;
-}

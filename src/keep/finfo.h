@@ -27,5 +27,3 @@ struct finfo {
 int must_check finfo_read(struct msg_reader *r, struct finfo *ret);
 /* Append the object; path is absolute, its last part becomes the name. 0, -ENOBUFS, -ENOMEM. */
 int must_check finfo_put(struct buf *b, const struct finfo *f, const char *path, size_t path_n);
-/* Append the object that names a file in answers of /files. */
-int must_check finfo_put_short(struct buf *b, const struct finfo *f, const char *path);

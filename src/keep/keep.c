@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -113,8 +114,12 @@ static int watch(struct keep *k, struct source *s, int fd, void (*ready)(struct 
 static int begin(struct keep *k)
 {
 	sigset_t set;
+	size_t seed;
 	int r;
 
+	/* jansson would open a file for its seed, which a locked-in process cannot */
+	if (getrandom(&seed, sizeof(seed), 0) == (ssize_t)sizeof(seed))
+		json_object_seed(seed != 0 ? seed : 1);
 	k->env = json_object();
 	if (k->env == NULL)
 		return -ENOMEM;

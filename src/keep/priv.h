@@ -30,6 +30,9 @@ struct keep {
 	struct timers timers;
 	struct outside outside;
 	json_t *env; /* object of strings: variables of every exec, from the claim */
+	uint64_t disk_used, disk_total; /* as last told */
+	uint64_t cpu_us, cpu_at_ms;	/* at the last look */
+	uint64_t deadline_ms;		/* since the epoch, 0 = none set here */
 	bool claimed, paused, dead;
 	struct buf passwd; /* see users.c */
 	uint64_t passwd_ms;

@@ -172,14 +172,40 @@ static void begin(struct talk *t)
 
 /* ---- heads ---- */
 
-static bool is_client(const struct talk *t) { return strncmp(t->head.target, "/control/", 9) != 0; }
+static bool below(const struct talk *t, const char *part)
+{
+	return strncmp(t->head.target, part, strlen(part)) == 0;
+}
+
+bool route_is_client(const struct talk *t)
+{
+	return t->head.target != NULL && (below(t, "/envd/") || below(t, "/code/"));
+}
+
+/* What a browser asks before it asks. */
+static void preflight(struct talk *t)
+{
+	const char *wanted = call_find(&t->head, "access-control-request-headers");
+	const struct call_field f[] = {
+	    {"access-control-allow-methods", "HEAD, GET, POST, PUT, PATCH, DELETE"},
+	    {"access-control-max-age", "7200"},
+	    {"access-control-allow-headers", wanted != NULL ? wanted : "*"},
+	};
+
+	talk_reply(t, 204, f, 3);
+	talk_end(t);
+}
 
 void route_talk(struct talk *t)
 {
 	size_t n = uri_path_len(t->head.target);
 	bool known = false;
 
-	if (t->k->paused && is_client(t)) {
+	if (route_is_client(t) && strcmp(t->head.method, "OPTIONS") == 0) {
+		preflight(t);
+		return;
+	}
+	if (t->k->paused && !below(t, "/control/")) {
 		fail_status(t, 502, "The sandbox is paused");
 		return;
 	}

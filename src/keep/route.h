@@ -6,6 +6,7 @@
 #include "base/err.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct talk;
@@ -33,6 +34,9 @@ enum { BODY_MAX = 4 * 1024 * 1024 };
 
 /* The head of t has come: find who serves it. */
 void route_talk(struct talk *t);
+/* Whether it came from a client, and not from brigd itself or one whose pages speak for themselves.
+ */
+bool route_is_client(const struct talk *t);
 /* Let go of what was gathered. */
 void route_done(struct talk *t);
 /* What the target has after the row's prefix, still encoded and with its query. */

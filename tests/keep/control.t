@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """brigd's own calls to a keeper, its pieces and heads, and the sandbox's end."""
+import json
 import os
 import signal
 import socket
@@ -15,7 +16,13 @@ from callclient import BODY, END, REQUEST, RESPONSE, Cut, Keeper, head, piece  #
 def stat_and_health(m):
     with Keeper(m) as k:
         status, stat = k.control("stat")
-        eq((status, stat["state"]), (200, "running"))
+        eq((status, stat["state"], stat["claimed"]), (200, "running", False))
+        ok(stat["disk_total"] > 0 and stat["cpu_count"] > 0 and stat["mem_total"] > 0, stat)
+        metrics = json.loads(k.ask("GET", "/envd/metrics")[2])
+        eq(sorted(metrics), sorted("ts cpu_count cpu_used_pct mem_total mem_used mem_cache mem_total_mib mem_used_mib disk_used disk_total".split()))
+        eq(k.ask("GET", "/envd/health")[1]["access-control-allow-origin"], "*")
+        status, f, _ = k.ask("OPTIONS", "/envd/files", fields={"access-control-request-headers": "x-access-token"})
+        eq((status, f["access-control-allow-headers"]), (204, "x-access-token"))
         eq(k.ask("GET", "/envd/health")[0], 204)
         eq(k.ask("POST", "/envd/health")[0], 405)
         eq(k.ask("GET", "/envd/init")[0], 404)
@@ -29,6 +36,32 @@ def claimed_once(m):
         eq(k.control("claim", {"envVars": {"A=B": "1"}})[0], 400, "names have no =")
         eq(k.control("claim", {"envVars": {"A": "1"}, "templateID": "x", "metadata": {}})[0], 204)
         eq(k.control("claim", {})[0], 409)
+        eq(json.loads(k.ask("GET", "/envd/envs")[2]), {"A": "1"})
+
+
+@case
+def deadline(m):
+    with Keeper(m) as k:
+        for bad in ({}, {"timeout_ms": -1}, {"timeout_ms": "1"}, {"timeout_ms": 1 << 62}):
+            eq(k.control("timeout", bad)[0], 400, bad)
+        eq(k.control("claim", {"timeout_ms": 3600000})[0], 204)
+        ok(k.control("stat")[1]["deadline_ms"] > 0, "told")
+        eq(k.control("timeout", {"timeout_ms": 300})[0], 204)
+        eq(k.how()["how"], "timeout")
+
+
+@case
+def paused(m):
+    with Keeper(m) as k:
+        status = k.control("pause")[0]
+        if status == 501:
+            eq(k.control("stat")[1]["state"], "running")
+            return
+        eq(status, 204)
+        eq((k.control("pause")[0], k.control("stat")[1]["state"]), (409, "paused"))
+        eq((k.ask("GET", "/envd/health")[0], k.rpc("process.Process/List", {})[0]), (502, 502))
+        eq((k.control("resume")[0], k.control("resume")[0]), (204, 409))
+        eq(k.ask("GET", "/envd/health")[0], 204)
 
 
 @case

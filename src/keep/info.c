@@ -1,0 +1,177 @@
+#include "keep/priv.h"
+#include "keep/query.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * GET /control/stat, /envd/metrics, /envd/envs. Processor and memory are the sandbox's cgroups', by
+ * its runner; the disk is what the agent says of the sandbox's own file system, and while that is
+ * paused what it said last.
+ */
+
+struct info {
+	struct query q;
+	struct talk *t;
+	bool metrics; /* /envd/metrics */
+};
+
+static void info_free(struct talk *t)
+{
+	struct info *i = t->arg;
+
+	t->ops = NULL;
+	t->arg = NULL;
+	query_drop(&i->q);
+	free(i);
+}
+
+static const struct talk_ops ops = {.closed = info_free};
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static uint32_t processors(const struct spec *s)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	uint32_t ours = (s->cpu_milli + 999) / 1000, all = n > 0 ? (uint32_t)n : 1;
+
+	return ours != 0 && ours < all ? ours : all;
+}
+
+static uint64_t memory_total(const struct spec *s)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+	return s->memory != 0 || pages <= 0 || size <= 0 ? s->memory
+							 : (uint64_t)pages * (uint64_t)size;
+}
+
+/* Percent of one processor since the last call. */
+static double cpu_used(struct keep *k, uint64_t cpu_us)
+{
+	uint64_t now = now_ms(), spent = now - k->cpu_at_ms;
+	double ret = 0;
+
+	if (k->cpu_at_ms != 0 && spent > 0 && cpu_us >= k->cpu_us)
+		ret = (double)(cpu_us - k->cpu_us) / 10.0 / (double)spent;
+	k->cpu_at_ms = now;
+	k->cpu_us = cpu_us;
+	return ret;
+}
+
+static json_t *metrics(struct keep *k, const struct runner_now *n)
+{
+	uint64_t total = memory_total(k->a->spec);
+
+	return json_pack("{s:I, s:i, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ts",
+			 (json_int_t)time(NULL), "cpu_count", (int)processors(k->a->spec),
+			 "cpu_used_pct", cpu_used(k, n->cpu_us), "mem_total", (json_int_t)total,
+			 "mem_used", (json_int_t)n->memory, "mem_cache", (json_int_t)n->cache,
+			 "mem_total_mib", (json_int_t)(total >> 20), "mem_used_mib",
+			 (json_int_t)(n->memory >> 20), "disk_used", (json_int_t)k->disk_used,
+			 "disk_total", (json_int_t)k->disk_total);
+}
+
+static json_t *stat_of(const struct keep *k, const struct runner_now *n)
+{
+	return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:I, s:I}", "state",
+			 k->paused ? "paused" : "running", "claimed", (int)k->claimed, "cpu_us",
+			 (json_int_t)n->cpu_us, "mem_used", (json_int_t)n->memory, "mem_cache",
+			 (json_int_t)n->cache, "mem_total", (json_int_t)memory_total(k->a->spec),
+			 "disk_used", (json_int_t)k->disk_used, "disk_total",
+			 (json_int_t)k->disk_total, "cpu_count", (int)processors(k->a->spec),
+			 "pids", (json_int_t)n->pids, "deadline_ms", (json_int_t)k->deadline_ms);
+}
+
+static void answer(struct talk *t, bool as_metrics)
+{
+	struct runner_now n = {.cpu_us = 0};
+	struct err e = ERR_INIT;
+
+	if (runner_now(t->k->a->runner, &n, &e) < 0)
+		fail_status(t, 500, "%s", e.msg);
+	else
+		talk_json(t, 200, as_metrics ? metrics(t->k, &n) : stat_of(t->k, &n));
+}
+
+static void take_disk(struct keep *k, const struct buf *out)
+{
+	struct msg_reader m;
+	struct msg_item it;
+	int i = 0;
+
+	if (record_next(buf_head(out), out->len, &m) <= 0)
+		return;
+	while (msg_next(&m, &it) > 0) {
+		if (it.field != F_VALUE)
+			continue;
+		if (i == METRIC_DISK_USED)
+			k->disk_used = it.u64;
+		if (i == METRIC_DISK_TOTAL)
+			k->disk_total = it.u64;
+		i++;
+	}
+}
+
+static void on_agent(struct query *q, const struct stream_result *r)
+{
+	struct info *i = (struct info *)q;
+	struct talk *t = i->t;
+	bool as_metrics = i->metrics;
+
+	if (r->how == HOW_DONE && !q->too_long)
+		take_disk(t->k, &q->out);
+	info_free(t);
+	answer(t, as_metrics);
+}
+
+static void ask(struct talk *t, bool as_metrics)
+{
+	struct info *i = t->k->paused ? NULL : calloc(1, sizeof(*i));
+	struct buf req;
+	struct msg_writer w;
+	int r;
+
+	if (i == NULL) {
+		answer(t, as_metrics);
+		return;
+	}
+	i->t = t;
+	i->metrics = as_metrics;
+	t->ops = &ops;
+	t->arg = i;
+	w = query_begin(&req, REQ_METRICS, 0, NULL);
+	r = w.err < 0 ? w.err : query_open(t->k, &i->q, &req, MSG_RECORD_MAX + 4, on_agent, NULL);
+	buf_done(&req);
+	if (r < 0) {
+		info_free(t);
+		answer(t, as_metrics);
+	}
+}
+
+void control_stat(struct talk *t, json_t *req)
+{
+	(void)req;
+	ask(t, false);
+}
+
+void envd_metrics(struct talk *t, json_t *req)
+{
+	(void)req;
+	ask(t, true);
+}
+
+void envd_envs(struct talk *t, json_t *req)
+{
+	(void)req;
+	talk_json(t, 200, json_incref(t->k->env));
+}
