@@ -146,7 +146,7 @@ class Mode:
         reap.owned(p)
         return p
 
-    def exec(self, argv, stdin=None, timeout=60, env=None, **kw):
+    def exec(self, argv, stdin=None, timeout=200, env=None, **kw):
         """Run a program as this caller to its end."""
         if stdin is not None:
             kw["stdin"] = subprocess.PIPE
