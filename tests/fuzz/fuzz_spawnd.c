@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	if (spawnd_tell_check(p, n, &t, &text, &e) == 0) {
 		ended(t.id, sizeof(t.id));
 		ended(t.template, sizeof(t.template));
-		if (text + t.text_n != (const char *)p + n || t.why[sizeof(t.why) - 1] != '\0')
+		if (text + t.text_n != (const char *)p + n || memchr(t.why, '\0', sizeof(t.why)) == NULL)
 			abort();
 	}
 	return 0;
