@@ -42,7 +42,7 @@ static int listen_inet(const char *host, const char *port, int *ret_fd, uint16_t
 {
 	struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
 	struct addrinfo *ai = NULL;
-	struct sockaddr_storage ss;
+	struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
 	socklen_t n = sizeof(ss);
 	_cleanup_close_ int fd = -1;
 	int r = 0, on = 1;

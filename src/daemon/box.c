@@ -41,7 +41,7 @@ static uint32_t hash_of(const char *id)
 int box_table_open(struct box_table *t)
 {
 	*t = (struct box_table){.slots = SLOTS_FIRST};
-	t->slot = calloc(t->slots, sizeof(*t->slot));
+	t->slot = calloc(t->slots, sizeof(struct box *));
 	return t->slot == NULL ? -ENOMEM : 0;
 }
 
@@ -75,7 +75,7 @@ static void put(struct box **slot, uint32_t slots, struct box *b)
 static void grow(struct box_table *t)
 {
 	uint32_t slots = t->slots * 2;
-	struct box **slot = calloc(slots, sizeof(*slot));
+	struct box **slot = calloc(slots, sizeof(struct box *));
 
 	if (slot == NULL)
 		return; /* longer chains, then */

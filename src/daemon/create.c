@@ -98,7 +98,11 @@ static bool fill_in(struct box *b, const struct life_wish *w)
 	b->auto_resume = w->auto_resume;
 	b->no_internet = w->no_internet;
 	b->started_ms = daemon_now_ms();
-	return w->metadata == NULL || json_object_update(b->metadata, (json_t *)(uintptr_t)w->metadata) == 0;
+	if (w->metadata == NULL)
+		return true;
+	json_decref(b->metadata);
+	b->metadata = json_deep_copy(w->metadata);
+	return b->metadata != NULL;
 }
 
 void life_create(struct daemon *d, const struct life_wish *w, life_done_fn *done, void *owner)

@@ -148,12 +148,7 @@ void daemon_close(struct daemon *d)
 {
 	ask_json_close(&d->asks);
 	spawner_close(&d->spawner);
-	while (d->ops != NULL) {
-		struct life_op *op = d->ops;
-
-		memcpy((void *)&d->ops, op, sizeof(d->ops)); /* its first member */
-		free(op);
-	}
+	life_drop_all(d);
 	box_table_close(&d->boxes);
 	store_close(d->store);
 	loop_close(&d->loop);

@@ -89,6 +89,9 @@ void life_forget(struct daemon *d, const void *owner);
 
 /* ---- what the files of this folder share ---- */
 
+/* Forget all operations, without a word. */
+void life_drop_all(struct daemon *d);
+
 /* It has ended: record it once, drop it. result: JSON or NULL. */
 void life_ended(struct daemon *d, struct box *b, const char *how, const char *result);
 void life_log(struct daemon *d, const struct box *b, const char *level, const char *fmt, ...)

@@ -47,6 +47,17 @@ void life_op_end(struct life_op *op, unsigned status, const char *why)
 	free(op);
 }
 
+void life_drop_all(struct daemon *d)
+{
+	while (d->ops != NULL) {
+		struct life_op *op = d->ops;
+
+		d->ops = op->next;
+		json_decref(op->claim);
+		free(op);
+	}
+}
+
 void life_forget(struct daemon *d, const void *owner)
 {
 	for (struct life_op *op = d->ops; op != NULL; op = op->next)
