@@ -164,7 +164,7 @@ class World:
         self.ask.sock.close()
         self.up()
 
-    def call(self, sid, target, body=b"", method="GET"):
+    def call(self, sid, target, body=b"", method="GET", kind="application/json"):
         """One call to a keeper: (status, body), or None when it was cut."""
         s = socket.socket(socket.AF_UNIX)
         s.settimeout(60)
@@ -172,18 +172,18 @@ class World:
         with s:
             head = method.encode() + b"\0" + target.encode() + b"\0"
             if body:
-                head += b"content-type\0application/json\0content-length\0%d\0" % len(body)
+                head += b"content-type\0%s\0content-length\0%d\0" % (kind.encode(), len(body))
             s.sendall(piece(REQUEST, head) + (piece(3, body) if body else b"") + piece(FIN))
             status, out = None, b""
             while True:
                 try:
-                    kind, _, _, n = struct.unpack("<BBHI", exactly(s, 8))
+                    what, _, _, n = struct.unpack("<BBHI", exactly(s, 8))
                     p = exactly(s, n)
                 except (EOFError, ConnectionResetError):
                     return None
-                if kind == 2:
+                if what == 2:
                     status = int(p[:3])
-                elif kind == 3:
+                elif what == 3:
                     out += p
                 else:
                     return status, out
@@ -408,7 +408,14 @@ def what_may_leave(m):
     ok(b"allow example.com:443" in r and b"deny evil.example" in r, r)
     r = show("set").out
     ok(b"chosen.example" in r and b"example.com" not in r.replace(b"chosen.example", b"") and b"deny 10.0.0.0/8" in r, r)
-    eq(w.call(ids["plain"], "/control/records")[0], 200, "records")
+    script = "import socket\ntry: socket.getaddrinfo('denied.example', 443)\nexcept OSError: pass"
+    body = json.dumps({"process": {"cmd": "/usr/bin/python3", "args": ["-c", script]}}).encode()
+    status, _ = w.call(ids["plain"], "/envd/process.Process/Start", struct.pack(">BI", 0, len(body)) + body, "POST",
+                       "application/connect+json")
+    eq(status, 200, "a command")
+    records = lambda: [json.loads(x) for x in w.call(ids["plain"], "/control/records")[1].splitlines()]
+    until(lambda: [r for r in records() if r.get("name") == "denied.example" and r["verdict"] == "deny"], 20,
+          lambda: f"a record: {records()}")
     t = a.do(EGRESS, ids["plain"], egress=NARROW, text=deny)
     eq((t.ret, t.why), (0, ""), "EGRESS")
     ok(b"deny evil.example" in show("plain").out, "other rules")
