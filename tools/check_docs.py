@@ -123,6 +123,10 @@ def main():
     targets = make_targets()
     words = brig_words()
     every = set().union(*words.values())
+    for name in DAEMONS:
+        run = subprocess.run([os.path.join(os.path.dirname(BRIG), name), "--help"], stdout=subprocess.PIPE, text=True,
+                             check=False)
+        every |= set(re.findall(r"--[a-z][a-z-]*", run.stdout))
     if len(every) < 10:
         complain(BRIG, "its help names no options: build it first")
     for path in sorted(glob.glob("*.md") + glob.glob("docs/**/*.md", recursive=True)):
@@ -145,6 +149,7 @@ def main():
 
 
 # Options of other programs that documents name by themselves.
+DAEMONS = ("brigd", "brig-spawn")  # programs with options of their own
 FOREIGN = {"--cgroup-manager", "--no-install-recommends", "--append", "--keep-log", "--timeout", "--scope"}
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ const struct route *route_find(const char *method, const char *target, char id[W
 void route_run(struct request *q)
 {
 	json_t *body = NULL;
-	json_error_t je;
+	json_error_t je = {.line = 0};
 
 	if (q->too_big) {
 		reply_error(q, 413, "the body is larger than %d bytes", REQUEST_BODY_MAX);

@@ -326,6 +326,7 @@ static int run(const struct options *o, struct err *e)
 	struct config c = {.state = NULL};
 	struct dev v = {.fd = -1};
 	struct daemon d = {.loop = {.epoll_fd = -1}, .spawner = {.src = {.fd = -1}}};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct api *a = NULL;
 	bool opened = false;
 	int r = o->dev ? dev_folder(&v, &c, o->port, e) : read_config(o->config, &c, e);
@@ -335,7 +336,7 @@ static int run(const struct options *o, struct err *e)
 		config_done(&c);
 		return 0;
 	}
-	(void)signal(SIGPIPE, SIG_IGN);
+	(void)sigaction(SIGPIPE, &ignore, NULL);
 	if (r == 0 && o->dev)
 		r = dev_spawn(&v, e);
 	if (r == 0) {

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +103,7 @@ struct box *box_add(struct box_table *t, const char *id, enum box_state state)
 		free(b);
 		return NULL;
 	}
-	(void)strncpy(b->id, id, sizeof(b->id) - 1);
+	(void)snprintf(b->id, sizeof(b->id), "%s", id);
 	b->state = state;
 	if (t->n >= t->slots)
 		grow(t);

@@ -5,6 +5,7 @@
  */
 #include "daemon/life_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,8 +74,8 @@ static void start(struct life_op *op, const struct life_wish *w, const struct bo
 	if (a.timeout_ms > most)
 		a.timeout_ms = most;
 	memcpy(a.id, b->id, sizeof(b->id));
-	(void)strncpy(a.template, w->template->name, SPAWND_NAME_MAX);
-	(void)strncpy(a.tenant, w->tenant, SPAWND_NAME_MAX);
+	(void)snprintf(a.template, sizeof(a.template), "%s", w->template->name);
+	(void)snprintf(a.tenant, sizeof(a.tenant), "%s", w->tenant);
 	if (spawner_ask(&d->spawner, &a, w->egress_text, w->egress_text != NULL ? strlen(w->egress_text) : 0, started,
 			op) < 0)
 		fail(op, 503, "brig-spawn is not there");
@@ -91,8 +92,8 @@ static json_t *claim_of(const struct life_wish *w, const struct box *b)
 
 static bool fill_in(struct box *b, const struct life_wish *w)
 {
-	(void)strncpy(b->tenant, w->tenant, sizeof(b->tenant) - 1);
-	(void)strncpy(b->template, w->template->name, sizeof(b->template) - 1);
+	(void)snprintf(b->tenant, sizeof(b->tenant), "%s", w->tenant);
+	(void)snprintf(b->template, sizeof(b->template), "%s", w->template->name);
 	b->private_traffic = w->private_traffic;
 	b->pause_at_end = w->pause_at_end;
 	b->auto_resume = w->auto_resume;

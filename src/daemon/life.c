@@ -28,7 +28,7 @@ struct life_op *life_op_new(struct daemon *d, const char *id, life_done_fn *done
 		return NULL;
 	}
 	*op = (struct life_op){.next = d->ops, .d = d, .done = done, .owner = owner};
-	(void)strncpy(op->id, id, sizeof(op->id) - 1);
+	(void)snprintf(op->id, sizeof(op->id), "%s", id);
 	d->ops = op;
 	return op;
 }

@@ -90,7 +90,7 @@ static void started(void *owner, const struct spawnd_tell *t, const char *text)
 	} else if (d->stopping || (b = box_add(&d->boxes, s->id, BOX_POOLED)) == NULL) {
 		life_end_unknown(d, s->id);
 	} else {
-		(void)strncpy(b->template, d->config->templates[s->index].name, sizeof(b->template) - 1);
+		(void)snprintf(b->template, sizeof(b->template), "%s", d->config->templates[s->index].name);
 		b->started_ms = daemon_now_ms();
 	}
 	free(s);
@@ -106,7 +106,7 @@ static bool start(struct daemon *d, uint32_t index)
 	*s = (struct start){.d = d, .index = index};
 	box_new_id(s->id);
 	memcpy(a.id, s->id, sizeof(s->id));
-	(void)strncpy(a.template, d->config->templates[index].name, SPAWND_NAME_MAX);
+	(void)snprintf(a.template, sizeof(a.template), "%s", d->config->templates[index].name);
 	if (spawner_ask(&d->spawner, &a, NULL, 0, started, s) < 0) {
 		free(s);
 		return false;

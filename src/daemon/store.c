@@ -8,6 +8,7 @@
 #include "base/num.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -112,9 +113,7 @@ void store_text(sqlite3_stmt *q, int column, char *dst, size_t size)
 {
 	const char *t = (const char *)sqlite3_column_text(q, column);
 
-	dst[0] = '\0';
-	if (t != NULL)
-		(void)strncat(dst, t, size - 1);
+	(void)snprintf(dst, size, "%s", t != NULL ? t : "");
 }
 
 /* ---- sandboxes ---- */
