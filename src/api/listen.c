@@ -42,23 +42,28 @@ static int listen_inet(const char *host, const char *port, int *ret_fd, uint16_t
 {
 	struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
 	struct addrinfo *ai = NULL;
-	struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
-	socklen_t n = sizeof(ss);
+	union {
+		struct sockaddr any;
+		struct sockaddr_in four;
+		struct sockaddr_in6 six;
+	} at;
+	socklen_t n = sizeof(at);
 	_cleanup_close_ int fd = -1;
 	int r = 0, on = 1;
+
+	memset(&at, 0, sizeof(at));
 
 	if (getaddrinfo(host, port, &hint, &ai) != 0)
 		return err_set(e, ERR_INVALID, EINVAL, "listen: %s:%s is no address and port", host, port);
 	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
 	    bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&ss, &n) < 0)
+	    getsockname(fd, &at.any, &n) < 0)
 		r = err_set(e, ERR_DENIED, errno, "listen on %s:%s", host, port);
 	freeaddrinfo(ai);
 	if (r < 0)
 		return r;
-	*ret_port = ntohs(ss.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&ss)->sin6_port
-						   : ((const struct sockaddr_in *)&ss)->sin_port);
+	*ret_port = ntohs(at.any.sa_family == AF_INET6 ? at.six.sin6_port : at.four.sin_port);
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
