@@ -46,14 +46,12 @@ json_t *exec_env(const struct keep *k, const json_t *more)
 	return o;
 }
 
-static void put_env(struct msg_writer *w, const json_t *env)
+static void put_env(struct msg_writer *w, json_t *env)
 {
-	json_t *o = (json_t *)(uintptr_t)
-	    env; // NOLINT(performance-no-int-to-ptr): jansson walks no const object
 	const char *name;
 	json_t *v;
 
-	json_object_foreach(o, name, v)
+	json_object_foreach(env, name, v)
 	{
 		size_t n = strlen(name) + 1 + json_string_length(v);
 		_cleanup_free_ char *pair = malloc(n + 1);

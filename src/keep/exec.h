@@ -15,7 +15,7 @@ struct keep;
 struct exec_want {
 	const char *cmd;
 	const json_t *args; /* array of strings after cmd, NULL = none */
-	const json_t *env;  /* object of strings, see exec_env */
+	json_t *env;	    /* object of strings, see exec_env */
 	const char *cwd;    /* absolute */
 	const char *user;   /* NULL = the sandbox's default */
 	bool tty, in;	    /* a terminal; stdin follows */
