@@ -14,6 +14,7 @@ import time
 
 COMMANDS, EVENTS = 3, 4
 LINE_MAX = 8 * 1024 * 1024  # the other side ends a kernel that writes a longer one
+VALUES_MAX = 200000  # nor takes one with more values
 FLUSH_EVERY = 0.01  # seconds that printed text may wait for more
 FLUSH_AT = 16 * 1024  # bytes
 
@@ -46,9 +47,17 @@ def plain(value):
     return plain(str(value))
 
 
+def values(v):
+    """At least the brackets and commas it is written with."""
+    if isinstance(v, dict):
+        return 1 + sum(1 + values(x) for x in v.values())
+    return 1 + sum(1 + values(x) for x in v) if isinstance(v, list) else 0
+
+
 def send(event):
-    line = (json.dumps(plain(event), allow_nan=False, separators=(',', ':')) + '\n').encode()
-    if len(line) > LINE_MAX:
+    event = plain(event)
+    line = (json.dumps(event, allow_nan=False, separators=(',', ':')) + '\n').encode()
+    if len(line) > LINE_MAX or (len(line) > VALUES_MAX and values(event) > VALUES_MAX):
         return False
     sent = 0
     while sent < len(line):  # an interrupt must not leave half a line
@@ -133,10 +142,10 @@ def result(data, main):
     if isinstance(text, str) and len(text) > 1 and text[0] == text[-1] and text[0] in '\'"':
         event['text'] = text[1:-1]
     while not send(event):  # leave out the largest until it fits
-        sizes = {k: len(json.dumps(plain(v))) for k, v in event.items() if k not in ('type', 'is_main_result')}
+        sizes = {k: len(json.dumps(plain(v))) + 40 * values(plain(v)) for k, v in event.items() if k not in ('type', 'is_main_result')}
         largest = max(sizes, key=sizes.get)
         event[largest] = {} if largest == 'extra' else None
-        sys.stderr.write(f'[{largest} of this result is larger than {LINE_MAX // 2**20} MiB and left out]\n')
+        sys.stderr.write(f'[{largest} of this result is larger than {LINE_MAX // 2**20} MiB or {VALUES_MAX} values and left out]\n')
         if largest != 'extra':
             del event[largest]
         flush()

@@ -1,6 +1,7 @@
 #include "keep/keep.h"
 
 #include "base/num.h"
+#include "keep/code.h"
 #include "keep/priv.h"
 #include "keep/proc.h"
 
@@ -142,6 +143,8 @@ static int begin(struct keep *k)
 			  on_signal);
 	if (r == 0)
 		r = outside_open(k);
+	if (r == 0)
+		r = code_begin(k);
 	return r;
 }
 
@@ -225,6 +228,7 @@ int keep_main(const struct keep_args *a)
 			turn(&k);
 		r = end(&k);
 	}
+	code_done(&k);
 	procs_done(&k);
 	watchers_done(&k);
 	exec_done(&k);

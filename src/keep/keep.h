@@ -19,6 +19,8 @@ struct keep_args {
 	int end_fd; /* file, open for writing: one line of JSON is written when the sandbox has
 		       ended; -1 = none. Borrowed */
 	struct door *door; /* of its gate, keep_main serves it; NULL = none. Borrowed */
+	int interp_fd;	  /* brig-interp, open for reading: with the code interpreter; -1 = without.
+			     Borrowed */
 	uid_t client_uid; /* who may connect, beside root and ourselves */
 };
 

@@ -41,6 +41,7 @@ struct keep {
 	struct proc *procs; /* see proc.c */
 	uint32_t procs_n;
 	uint64_t procs_last;
+	struct code *code; /* see code.h; NULL = without */
 };
 
 /* The agent is gone: results that come now say nothing, and every talk is cut soon. */

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "keep/keep.h"
 #include "spawn/door.h"
+#include "spawn/program.h"
 #include "spawn/runner.h"
 #include "sys/fds.h"
 #include "sys/ids.h"
@@ -36,7 +37,7 @@ struct start {
 	struct spec spec;
 	struct runner *runner;
 	struct door *door;
-	int box_fd, lock_fd, listen_fd, end_fd;
+	int box_fd, lock_fd, listen_fd, end_fd, interp_fd;
 };
 
 void child_detach(const char *name, int *keep, size_t n)
@@ -128,6 +129,21 @@ static int open_end(struct start *b, struct err *e)
 	return b->end_fd < 0 ? fail(errno, "end file", e) : 0;
 }
 
+/* The code interpreter's program, read into the sandbox later, when no file can be opened any more. */
+static int open_interp(struct start *b, struct err *e)
+{
+	_cleanup_close_ int found = -1;
+	char path[4096];
+	bool ours;
+	int r = program_find("brig-interp", path, sizeof(path), &found, &ours, e);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+	b->interp_fd = open(path, O_RDONLY | O_CLOEXEC);
+	return b->interp_fd < 0 ? fail(errno, "code interpreter", e) : 0;
+}
+
 static int start_sandbox(struct start *b, const char *text, struct err *e)
 {
 	struct gate *gate;
@@ -164,6 +180,8 @@ static int ready(struct start *b, const char *text, struct err *e)
 		r = open_socket(b, e);
 	if (r == 0)
 		r = open_end(b, e);
+	if (r == 0 && template_of(b)->code)
+		r = open_interp(b, e);
 	if (r == 0 && write(b->lock_fd, "ready=1\n", 8) != 8)
 		r = fail(EIO, "record", e);
 	(void)close(steal_fd(&b->box_fd)); /* a way to the files of others */
@@ -172,7 +190,7 @@ static int ready(struct start *b, const char *text, struct err *e)
 
 int keeper_run(const struct server *s, const struct spawnd_ask *a, const char *text, int report_fd)
 {
-	struct start b = {.s = s, .ask = a, .lock_fd = -1, .listen_fd = -1, .end_fd = -1, .box_fd = s->a->box_fd};
+	struct start b = {.s = s, .ask = a, .lock_fd = -1, .listen_fd = -1, .end_fd = -1, .interp_fd = -1, .box_fd = s->a->box_fd};
 	struct keep_args args;
 	struct err e = ERR_INIT;
 	bool told;
@@ -192,6 +210,7 @@ int keeper_run(const struct server *s, const struct spawnd_ask *a, const char *t
 				  .listen_fd = b.listen_fd,
 				  .end_fd = b.end_fd,
 				  .door = b.door,
+				  .interp_fd = b.interp_fd,
 				  .client_uid = s->a->client_uid};
 	return keep_main(&args);
 }

@@ -81,6 +81,8 @@ def rich():
     eq(e.results[0]['latex'], '$x$')
     e = K.run('display(HTML("x" * (9 << 20))); 1')
     eq((len(e.results), 'html' in e.results[0], 'larger than 8 MiB' in e.err), (2, False, True), 'too large')
+    e = K.run('import pandas as pd\npd.DataFrame({"a": range(300000)})')
+    eq((len(e.results), 'data' in e.results[0], 'html' in e.results[0]), (1, False, True), 'too many values')
 
 
 @case

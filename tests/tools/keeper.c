@@ -3,6 +3,7 @@
  * starts, without the daemon and without a jail; says "ready" and serves until the sandbox ends.
  *
  *   keeper SOCKET END-FILE [NAME=VALUE...]
+ *     interp=FILE
  *     image=PATH user=NAME workdir=PATH memory=BYTES disk=BYTES pids=N timeout_ms=N env=NAME=VALUE
  */
 #include "base/cleanup.h"
@@ -65,7 +66,7 @@ int main(int argc, char **argv)
 {
 	struct spec s;
 	struct err e = ERR_INIT;
-	struct keep_args a = {.spec = &s, .template = "base", .client_uid = getuid()};
+	struct keep_args a = {.spec = &s, .template = "base", .interp_fd = -1, .client_uid = getuid()};
 	int r;
 
 	spec_init(&s);
@@ -79,7 +80,9 @@ int main(int argc, char **argv)
 		if (value == NULL)
 			return 2;
 		*value++ = '\0';
-		if (!option(&s, argv[i], value))
+		if (strcmp(argv[i], "interp") == 0)
+			a.interp_fd = open(value, O_RDONLY | O_CLOEXEC);
+		else if (!option(&s, argv[i], value))
 			return 2;
 	}
 	spec_fit_disk(&s);
