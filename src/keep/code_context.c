@@ -34,13 +34,21 @@ static void on_write_room(void *arg, struct stream *s)
 	uint8_t piece[SMALL];
 	ssize_t n, took;
 
-	while ((n = pread(code->k->a->interp_fd, piece, sizeof(piece), code->written)) > 0) {
+	do { /* a locked-in keeper has no pread(2) */
+		n = lseek(code->k->a->interp_fd, code->written, SEEK_SET) < 0
+			? -1
+			: read(code->k->a->interp_fd, piece, sizeof(piece));
+		if (n <= 0)
+			break;
 		took = stream_write(s, piece, (size_t)n);
 		if (took <= 0)
 			return; /* room comes, or the result */
 		code->written += took;
-	}
-	stream_eof(s);
+	} while (n > 0);
+	if (n == 0)
+		stream_eof(s);
+	else
+		stream_reset(s); /* the old contents stay */
 }
 
 static void on_written(void *arg, struct stream *s, const struct stream_result *r)

@@ -9,7 +9,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BRIGD = os.path.join(os.path.dirname(os.path.abspath(os.environ.get("BRIG", os.path.join(ROOT, "build", "brig")))), "brigd")
-RUNS = [(f, name) for f in ("lifecycle", "commands", "files") for name in ("e2b", "e2b-v1")]
+RUNS = [(f, name) for f in ("lifecycle", "commands", "files") for name in ("e2b", "e2b-v1")] + [("code", "@e2b/code-interpreter")]
 
 
 def skip(why):
