@@ -29,7 +29,8 @@ static uint64_t look(const struct needles *s, const uint8_t *p, size_t n, uint8_
 				continue;
 			found |= UINT64_C(1) << x->tag;
 			for (size_t m = 0; m < x->n; m++)
-				mask[i + m] = MAX(mask[i + m], (uint8_t)(m >= hold ? MUST : MAY));
+				if (mask[i + m] != MUST)
+					mask[i + m] = m >= hold ? MUST : MAY;
 		}
 	return found;
 }
