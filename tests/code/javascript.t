@@ -83,9 +83,11 @@ def display():
 
 @case
 def interrupts():
-    for code in ('while (true) {}', 'await new Promise(() => {})', 'require("child_process").execSync("sleep 100")',
-                 'await 0; while (true) {}'):
-        K.start('console.log(1); ' + code)
+    # a child is interrupted with its parent, so it must be there: it says so itself
+    for code in ('console.log(1); while (true) {}', 'console.log(1); await new Promise(() => {})',
+                 'require("child_process").execSync("echo 1; sleep 100", { stdio: "inherit" })',
+                 'console.log(1); await 0; while (true) {}'):
+        K.start(code)
         K.until('stdout')
         K.tell(op='interrupt')
         eq([e['type'] for e in K.until('end_of_execution')], ['error', 'end_of_execution'], code)

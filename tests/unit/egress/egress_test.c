@@ -71,8 +71,9 @@ TEST(settings)
 {
 	CHECK(makes(V "default: audit\ndns: {mode: synthetic, ttl_s: 5, aaaa: synthetic, pool4: 100.64.0.0/16, resolver: [9.9.9.9, \"[::1]:53\"]}\n"
 		      "limits: {max_conns: 9, bytes_down: 2K, idle_s: 0}\non_deny: {alert_after: 1, kill_task_after: 3}\n",
-		    "default audit\ndns ttl_s 5\ndns pool4 100.64.0.0/16\ndns aaaa 1\nresolver 9.9.9.9,[::1]:53\n"
+		    "default audit\ndns ttl_s 5\ndns pool4 100.64.0.0/16\ndns aaaa 1\ndns pinned 0\nresolver 9.9.9.9,[::1]:53\n"
 		    "limit max_conns 9\nlimit bytes_down 2048\nlimit idle_s 0\non_deny alert_after 1\nlimit kill_after 3\n"));
+	CHECK(makes(V "dns: {mode: pinned}\n", "dns pinned 1\n"));
 	CHECK(makes("{\"version\": 1, \"rules\": [{\"host\": \"a.test\", \"ports\": [\"80\"]}]}", "allow a.test:80\n"));
 }
 
@@ -123,7 +124,7 @@ TEST(wrong_files_say_where)
 	CHECK(refused(R "{host: a.test, ports: 1}\n  - {host: a.test, ports: 1, allow_addrs: [10.0.0.1/8]}\n", "f.yaml:4: "));
 	CHECK(refused(V "dns: {resolver: [dns.example]}\n", "f.yaml:2: resolver: IP"));
 	CHECK(refused(V "dns: {pool4: 8.0.0.0/8}\n", "f.yaml:2: pool4 8.0.0.0/8: not a setting"));
-	CHECK(refused(V "dns: {mode: pinned}\n", "f.yaml:2: mode: 'pinned'"));
+	CHECK(refused(V "dns: {mode: pin}\n", "f.yaml:2: mode: 'pin'"));
 	CHECK(refused(R "&a {host: a.test, ports: 1}\n", "f.yaml:3: anchors"));
 }
 
