@@ -1,10 +1,11 @@
+# shellcheck shell=bash
 # The bash kernel: an interactive shell without a terminal, which reads this text and then commands on its
 # standard input. Interactive, because only such a shell goes on with the next line after an interrupt.
 set +m +o history
 unset HISTFILE PROMPT_COMMAND
 __brig_undo=
 __brig_setup() {
-	[ -z "$1" ] || cd -- "$1" 2>/dev/null
+	[ -z "$1" ] || cd -- "$1" 2>/dev/null || : # it stays where it is
 	while [ $# -gt 2 ]; do
 		export "$2=$3"
 		shift 2

@@ -57,6 +57,7 @@ static _Noreturn void become(const struct interp_kernel *k, const int far[5], in
 	    dup2(far[3], 2) == 2 && dup2(far[1], FD_EVENTS) == FD_EVENTS &&
 	    (k->style == STYLE_SHELL ||
 	     (dup2(far[0], FD_COMMANDS) == FD_COMMANDS && dup2(far[4], FD_SOURCE) == FD_SOURCE)))
+		/* NOLINTNEXTLINE(performance-no-int-to-ptr): execvp has no const */
 		(void)execvp(k->program, (char *const *)(uintptr_t)k->argv);
 	err = errno;
 	(void)!write(report, &err, sizeof(err));

@@ -43,8 +43,8 @@ ssize_t inflate_step(struct inflate *g, const uint8_t *p, size_t n, const uint8_
 	if (g->n == 0 && g->ended) {
 		took = n;
 	} else if (g->n == 0) {
-		g->z.next_in = (z_const Bytef *)(uintptr_t)
-		    p; /* NOLINT(performance-no-int-to-ptr): it is read only */
+		/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is only read */
+		g->z.next_in = (z_const Bytef *)(uintptr_t)p;
 		g->z.avail_in = (uInt)(n < BLOCK ? n : BLOCK);
 		took = g->z.avail_in;
 		g->z.next_out = g->block;

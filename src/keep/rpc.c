@@ -57,8 +57,8 @@ const char *rpc_text(const json_t *v)
 bool rpc_strings(const json_t *v)
 {
 	const char *name;
-	json_t *o = (json_t *)(uintptr_t)
-	    v; // NOLINT(performance-no-int-to-ptr): jansson walks no const object
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): jansson walks no const object */
+	json_t *o = (json_t *)(uintptr_t)v;
 	json_t *e;
 	size_t i;
 

@@ -276,10 +276,11 @@ static int prepare(struct runner *r, const struct spec *spec, const struct tier_
 	if (rc == 0)
 		rc = program_find("brig-init", r->init_path, sizeof(r->init_path), &need->init_fd,
 				  &need->init_is_ours, e);
-	if (rc == 0 && spec->egress != NULL)
+	if (rc == 0 && spec->egress != NULL) {
 		rc = plan_net(spec, &r->net, e);
-	if (rc == 0 && r->net != NULL)
-		rc = start_gate(r, spec, e);
+		if (rc == 0)
+			rc = start_gate(r, spec, e);
+	}
 	need->init_path = r->init_path;
 	need->net = r->net;
 	need->trust = r->inspect.trust;
