@@ -1,7 +1,7 @@
 /*
- * Creating a sandbox: one from the pool or a new one, then the claim, which gives it its environment and its life span. The
- * row "starting" is there from the first step to the last: a brigd that dies between has given its id to nobody, and the
- * next one ends it.
+ * Creating a sandbox: one from the pool or a new one, then the claim, which gives it its
+ * environment and its life span. The row "starting" is there from the first step to the last: a
+ * brigd that dies between has given its id to nobody, and the next one ends it.
  */
 #include "daemon/life_priv.h"
 
@@ -31,7 +31,8 @@ static void claimed(void *owner, unsigned status, const json_t *answer)
 	struct box *b = box_find(&d->boxes, op->id);
 
 	if (b == NULL || status != 204) {
-		fail(op, status == 400 ? 400 : 503, life_words(answer, "the sandbox went away while it started"));
+		fail(op, status == 400 ? 400 : 503,
+		     life_words(answer, "the sandbox went away while it started"));
 		return;
 	}
 	b->started_ms = daemon_now_ms();
@@ -41,7 +42,8 @@ static void claimed(void *owner, unsigned status, const json_t *answer)
 		fail(op, 500, "the store cannot be written");
 		return;
 	}
-	life_log(d, b, "info", "created from template %s%s", b->template, op->warm ? " (warm)" : "");
+	life_log(d, b, "info", "created from template %s%s", b->template,
+		 op->warm ? " (warm)" : "");
 	d->stats.created++;
 	d->stats.created_warm += op->warm;
 	stats_start(&d->stats, life_clock_us() - op->begun_us);
@@ -58,7 +60,11 @@ static void started(void *owner, const struct spawnd_tell *t, const char *text)
 	if (t == NULL)
 		fail(op, 503, "brig-spawn went away");
 	else if (t->ret < 0)
-		fail(op, t->fault == ERR_INVALID || t->fault == ERR_DENIED || t->fault == ERR_UNSUPPORTED ? 400 : 503,
+		fail(op,
+		     t->fault == ERR_INVALID || t->fault == ERR_DENIED ||
+			     t->fault == ERR_UNSUPPORTED
+			 ? 400
+			 : 503,
 		     t->why);
 	else
 		claim(op);
@@ -67,7 +73,8 @@ static void started(void *owner, const struct spawnd_tell *t, const char *text)
 static void start(struct life_op *op, const struct life_wish *w, const struct box *b)
 {
 	struct daemon *d = op->d;
-	struct spawnd_ask a = {.op = SPAWND_START, .egress = (uint32_t)w->egress,
+	struct spawnd_ask a = {.op = SPAWND_START,
+			       .egress = (uint32_t)w->egress,
 			       .timeout_ms = life_deadline(b, w->timeout_ms)};
 	uint64_t most = d->config->max_timeout_ms;
 
@@ -76,8 +83,8 @@ static void start(struct life_op *op, const struct life_wish *w, const struct bo
 	memcpy(a.id, b->id, sizeof(b->id));
 	(void)snprintf(a.template, sizeof(a.template), "%s", w->template->name);
 	(void)snprintf(a.tenant, sizeof(a.tenant), "%s", w->tenant);
-	if (spawner_ask(&d->spawner, &a, w->egress_text, w->egress_text != NULL ? strlen(w->egress_text) : 0, started,
-			op) < 0)
+	if (spawner_ask(&d->spawner, &a, w->egress_text,
+			w->egress_text != NULL ? strlen(w->egress_text) : 0, started, op) < 0)
 		fail(op, 503, "brig-spawn is not there");
 }
 
@@ -86,8 +93,8 @@ static json_t *claim_of(const struct life_wish *w, const struct box *b)
 	json_t *env = w->env != NULL ? json_deep_copy(w->env) : json_object();
 
 	return json_pack("{s:o,s:I,s:s,s:O}", "envVars", env, "timeout_ms",
-			 (json_int_t)life_deadline(b, w->timeout_ms), "templateID", w->template->name, "metadata",
-			 b->metadata);
+			 (json_int_t)life_deadline(b, w->timeout_ms), "templateID",
+			 w->template->name, "metadata", b->metadata);
 }
 
 static bool fill_in(struct box *b, const struct life_wish *w)
@@ -108,20 +115,24 @@ static bool fill_in(struct box *b, const struct life_wish *w)
 
 void life_create(struct daemon *d, const struct life_wish *w, life_done_fn *done, void *owner)
 {
-	struct box *b = w->egress == SPAWND_EGRESS_TEMPLATE ? pool_take(d, w->template) : NULL;
-	bool warm = b != NULL;
 	struct life_op *op;
+	struct box *b;
 	char id[BOX_ID_SIZE];
+	bool warm;
 
 	if (d->stopping) {
 		done(owner, NULL, 503, "brigd is stopping");
 		return;
 	}
-	if (!warm && d->boxes.n >= d->config->max_sandboxes && !pool_give_up(d)) {
+	if (d->boxes.n - d->boxes.count[BOX_POOLED] >= d->config->max_sandboxes) {
 		d->stats.limited++;
 		done(owner, NULL, 503, "as many sandboxes as permitted are alive");
 		return;
 	}
+	b = w->egress == SPAWND_EGRESS_TEMPLATE ? pool_take(d, w->template) : NULL;
+	warm = b != NULL;
+	if (!warm && d->boxes.n >= d->config->max_sandboxes)
+		(void)pool_give_up(d);
 	if (!warm) {
 		box_new_id(id);
 		b = box_add(&d->boxes, id, BOX_STARTING);

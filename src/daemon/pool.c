@@ -1,7 +1,8 @@
 /*
- * Started sandboxes that wait for a caller. How many of a template follows the demand: twice as many after one was asked for,
- * half as many after five quiet minutes, never more than the configuration says, and none is started while
- * memory is short. They are in no row of the store: a brigd that finds one it does not know ends it.
+ * Started sandboxes that wait for a caller. How many of a template follows the demand: twice as
+ * many after one was asked for, half as many after five quiet minutes, never more than the
+ * configuration says, and none is started while memory is short. They are in no row of the store: a
+ * brigd that finds one it does not know ends it.
  */
 #include "daemon/daemon.h"
 
@@ -29,7 +30,8 @@ static bool memory_is_short(void)
 	if (f == NULL)
 		return false;
 	while (fgets(line, sizeof(line), f) != NULL) {
-		if (sscanf(line, "MemTotal: %llu", &n) == 1) // NOLINT(cert-err34-c): the kernel's own
+		if (sscanf(line, "MemTotal: %llu", &n) ==
+		    1) // NOLINT(cert-err34-c): the kernel's own
 			total = n;
 		else if (sscanf(line, "MemAvailable: %llu", &n) == 1) // NOLINT(cert-err34-c)
 			left = n;
@@ -87,10 +89,13 @@ static void started(void *owner, const struct spawnd_tell *t, const char *text)
 		p->retry_ms = d->loop.now_ms + RETRY_MS;
 		if (t != NULL)
 			daemon_say("pool of %s: %s", d->config->templates[s->index].name, t->why);
-	} else if (d->stopping || (b = box_add(&d->boxes, s->id, BOX_POOLED)) == NULL) {
+	} else if (d->stopping ||
+		   d->boxes.n >= d->config->max_sandboxes || /* others were quicker */
+		   (b = box_add(&d->boxes, s->id, BOX_POOLED)) == NULL) {
 		life_end_unknown(d, s->id);
 	} else {
-		(void)snprintf(b->template, sizeof(b->template), "%s", d->config->templates[s->index].name);
+		(void)snprintf(b->template, sizeof(b->template), "%s",
+			       d->config->templates[s->index].name);
 		b->started_ms = daemon_now_ms();
 	}
 	free(s);
