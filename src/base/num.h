@@ -15,6 +15,15 @@ static inline bool mul_u64(uint64_t a, uint64_t b, uint64_t *ret)
 	return !__builtin_mul_overflow(a, b, ret);
 }
 
+/* The value of a hexadecimal digit of either case, -1 for any other byte. */
+static inline int hex_digit(uint8_t c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 32;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 static inline uint16_t load_le16(const void *p)
 {
 	uint16_t v;

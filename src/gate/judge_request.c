@@ -1,5 +1,7 @@
 #include "gate/judge_priv.h"
 
+#include "base/num.h"
+
 #include <string.h>
 
 /*
@@ -9,14 +11,6 @@
  */
 
 enum { PATH_MAX_BYTES = 8192 };
-
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 32);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 static bool unreserved(int c)
 {
@@ -39,8 +33,8 @@ static int plain_path(const char *s, size_t n, bool raw, char *out, size_t size)
 			out[to++] = s[i];
 			continue;
 		}
-		hi = i + 1 < n ? hex(s[i + 1]) : -1;
-		lo = i + 2 < n ? hex(s[i + 2]) : -1;
+		hi = i + 1 < n ? hex_digit((uint8_t)s[i + 1]) : -1;
+		lo = i + 2 < n ? hex_digit((uint8_t)s[i + 2]) : -1;
 		if (hi < 0 || lo < 0)
 			return -1;
 		c = hi << 4 | lo;

@@ -31,14 +31,6 @@ static void info_free(struct talk *t)
 
 static const struct talk_ops ops = {.closed = info_free};
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static uint32_t processors(const struct spec *s)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -58,7 +50,7 @@ static uint64_t memory_total(const struct spec *s)
 /* Percent of one processor since the last call. */
 static double cpu_used(struct keep *k, uint64_t cpu_us)
 {
-	uint64_t now = now_ms(), spent = now - k->cpu_at_ms;
+	uint64_t now = loop_clock_ms(), spent = now - k->cpu_at_ms;
 	double ret = 0;
 
 	if (k->cpu_at_ms != 0 && spent > 0 && cpu_us >= k->cpu_us)

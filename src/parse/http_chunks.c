@@ -24,21 +24,13 @@ static ssize_t line_size(const uint8_t *p, size_t n, size_t max)
 	return len > 0 && p[len - 1] == '\r' ? (ssize_t)len - 1 : -EBADMSG;
 }
 
-static int hex_of(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 32;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int take_size(struct http_chunks *c, const uint8_t *p, size_t n)
 {
 	size_t i = 0;
 
 	c->left = 0;
-	for (; i < n && hex_of(p[i]) >= 0; i++)
-		c->left = i < 15 ? c->left << 4 | (uint64_t)hex_of(p[i]) : 0;
+	for (; i < n && hex_digit(p[i]) >= 0; i++)
+		c->left = i < 15 ? c->left << 4 | (uint64_t)hex_digit(p[i]) : 0;
 	if (i == 0 || i > 15 || (i < n && p[i] != ';'))
 		return -EBADMSG;
 	c->spent += (uint32_t)(n - i);

@@ -1,17 +1,10 @@
 /* Fed by clients of the daemon before anything is known of them. Keeps no state and allocates nothing. */
 #include "parse/uri.h"
 
+#include "base/num.h"
+
 #include <errno.h>
 #include <string.h>
-
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 int uri_decode(const char *s, size_t n, bool plus, char *dst, size_t size)
 {
@@ -21,7 +14,8 @@ int uri_decode(const char *s, size_t n, bool plus, char *dst, size_t size)
 		char c = s[i];
 
 		if (c == '%') {
-			int hi = n - i > 2 ? hex(s[i + 1]) : -1, lo = n - i > 2 ? hex(s[i + 2]) : -1;
+			int hi = n - i > 2 ? hex_digit((uint8_t)s[i + 1]) : -1,
+			    lo = n - i > 2 ? hex_digit((uint8_t)s[i + 2]) : -1;
 
 			if (hi < 0 || lo < 0 || hi + lo == 0)
 				return -EINVAL;

@@ -129,14 +129,8 @@ const char *call_find(const struct call_head *h, const char *name)
 
 /* ---- writing ---- */
 
-static void header(uint8_t *dst, enum call_kind kind, size_t n)
-{
-	memset(dst, 0, CALL_HEADER);
-	dst[0] = (uint8_t)kind;
-	store_le32(dst + 4, (uint32_t)n);
-}
-
-int call_put(struct buf *b, enum call_kind kind, const void *p, size_t n)
+/* Room for a piece of n bytes, its header written already. */
+static int reserve(struct buf *b, enum call_kind kind, size_t n, uint8_t **ret)
 {
 	uint8_t *dst;
 
@@ -145,7 +139,21 @@ int call_put(struct buf *b, enum call_kind kind, const void *p, size_t n)
 	dst = buf_reserve(b, CALL_HEADER + n);
 	if (dst == NULL)
 		return buf_room(b) < CALL_HEADER + n ? -ENOBUFS : -ENOMEM;
-	header(dst, kind, n);
+	memset(dst, 0, CALL_HEADER);
+	dst[0] = (uint8_t)kind;
+	store_le32(dst + 4, (uint32_t)n);
+	*ret = dst;
+	return 0;
+}
+
+int call_put(struct buf *b, enum call_kind kind, const void *p, size_t n)
+{
+	uint8_t *dst = NULL;
+	int r;
+
+	r = reserve(b, kind, n, &dst);
+	if (r < 0)
+		return r;
 	if (n > 0)
 		memcpy(dst + CALL_HEADER, p, n);
 	buf_commit(b, CALL_HEADER + n);
@@ -164,7 +172,8 @@ static int put_head(struct buf *b, enum call_kind kind, const char *first, const
 		    const struct call_field *f, uint32_t fields)
 {
 	size_t n = strlen(first) + 1 + (second != NULL ? strlen(second) + 1 : 0), at = CALL_HEADER;
-	uint8_t *dst;
+	uint8_t *dst = NULL;
+	int r;
 
 	if (fields > CALL_FIELDS_MAX)
 		return -EMSGSIZE;
@@ -173,12 +182,9 @@ static int put_head(struct buf *b, enum call_kind kind, const char *first, const
 			return -EINVAL;
 		n += strlen(f[i].name) + strlen(f[i].value) + 2;
 	}
-	if (n > CALL_PIECE_MAX)
-		return -EMSGSIZE;
-	dst = buf_reserve(b, CALL_HEADER + n);
-	if (dst == NULL)
-		return buf_room(b) < CALL_HEADER + n ? -ENOBUFS : -ENOMEM;
-	header(dst, kind, n);
+	r = reserve(b, kind, n, &dst);
+	if (r < 0)
+		return r;
 	add(dst, &at, first);
 	if (second != NULL)
 		add(dst, &at, second);
