@@ -1,5 +1,5 @@
 # Whole build. Sources are found by folder: a new .c needs no edit here.
-#   make [V=release|debug|asan|tsan|fuzz|cov] [VERBOSE=1]
+#   make [V=release|debug|asan|tsan|cov] [VERBOSE=1]
 #   make test|lint|unit|behaviour|fuzz|bench|demo|install (mk/*.mk)
 V  ?= release
 CC := gcc
@@ -7,18 +7,21 @@ O  := build/obj/$(V)
 OUT := $(if $(filter release,$(V)),build,build/$(V))
 
 # Modules linked into each program (folders below src/).
-MODS_brig := base sys wire parse core net gate egress tier session receipt image spawn cli
+MODS_brig := base sys wire parse core net gate egress tier session receipt image spawn cmd cli
 MODS_brig-spawn := base sys wire parse core net gate egress tier session image spawn keep spawnd
 LIBS_brig-spawn := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring -lz
 MODS_brig-init := base sys wire parse guest
 MODS_brig-interp := base sys interp
 LIBS_brig-interp := -ljansson
-MODS_brig-gate := base sys net gate relay
+MODS_brig-sudo := base wire parse sudo
+MODS_brig-gate := base sys parse net gate relay
 LIBS_brig-gate := -lcares -lsodium
 MODS_brig-inspect := base sys wire parse net gate inspect
 LIBS_brig-inspect := -lssl -lcrypto
 MODS_brigd := base sys wire parse core daemon api
 LIBS_brigd := -lmicrohttpd -lsqlite3
+MODS_brig-client := base sys wire parse session cmd client
+LIBS_brig-client := -lcurl
 LIBS_brig := -lcyaml -lyaml -ljansson -lsodium -lpsl -lidn2 -lunistring -lz
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wformat=2 -Wvla -Wundef \
@@ -34,30 +37,27 @@ PREFIX ?= /usr/local
 LIBEXECDIR ?= $(PREFIX)/lib/brig
 CPP  := -std=gnu11 -D_GNU_SOURCE -iquote src -Ibuild/gen -iquote tests -MMD -MP -g \
 	-DBRIG_VERSION='"$(VERSION)"'
-PLACES := -DBRIG_LIBEXECDIR='"$(LIBEXECDIR)"' # for those who use it only: another prefix is a small build
+SBINDIR := $(PREFIX)/sbin
+PLACES := -DBRIG_LIBEXECDIR='"$(LIBEXECDIR)"' -DBRIG_SBINDIR='"$(SBINDIR)"' # for those who use it only: another prefix is a small build
 
 ifeq ($(V),release)
   OPT := -O2 -D_FORTIFY_SOURCE=3 -fno-strict-overflow -ftrivial-auto-var-init=zero -fPIE
   LNK := -static-pie
 else ifeq ($(V),debug)
   OPT := -Og
-else ifeq ($(V),asan)
+else ifeq ($(V),asan) # fuzz targets are linked from its objects too, hence their counters
   CC  := clang
-  OPT := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+  OPT := -O1 -gline-tables-only -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
   LNK := -fsanitize=address,undefined
 else ifeq ($(V),tsan)
   CC  := clang
   OPT := -O1 -fsanitize=thread -fPIE
   LNK := -fsanitize=thread -pie
-else ifeq ($(V),fuzz)
-  CC  := clang
-  OPT := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-  LNK := -fsanitize=fuzzer,address,undefined
 else ifeq ($(V),cov)
   OPT := -O0 --coverage
   LNK := --coverage
 else
-  $(error unknown V=$(V): release, debug, asan, tsan, fuzz, cov)
+  $(error unknown V=$(V): release, debug, asan, tsan, cov)
 endif
 CFLAGS := $(CPP) $(OPT) $(WARN) $(HARD)
 ifeq ($(CC),gcc)
@@ -99,7 +99,7 @@ objs    = $(patsubst %.c,$(O)/%.o,$(foreach m,$(1),$(shell find src/$(m) -name '
 Q := $(if $(VERBOSE),,@)
 say = @$(if $(VERBOSE),:,printf '  %-5s %s\n' $(1) $(2))
 
-all: $(OUT)/brig $(OUT)/brig-spawn $(OUT)/brig-init $(OUT)/brig-gate $(OUT)/brig-interp $(OUT)/brig-inspect $(OUT)/brigd
+all: $(OUT)/brig $(OUT)/brig-spawn $(OUT)/brig-init $(OUT)/brig-gate $(OUT)/brig-interp $(OUT)/brig-sudo $(OUT)/brig-inspect $(OUT)/brigd $(OUT)/brig-client
 include $(sort $(wildcard mk/*.mk))
 
 build/layers.ok: tools/layers.txt tools/check_layers.py $(shell find src -name '*.[ch]')
@@ -118,8 +118,9 @@ build/gen/%_script.h: src/cli/%.sh
 	$(call say,GEN,$@)
 	$(Q)sed -e '/^[[:space:]]*#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@.new && mv $@.new $@
 # Stamps that change with the flags and with the set of sources: what depends on them is made anew.
-stamp = $(shell mkdir -p $(O); printf '%s\n' '$(subst ','\'',$(2))' > $(O)/$(1).new; \
-	cmp -s $(O)/$(1).new $(O)/$(1) && rm $(O)/$(1).new || mv $(O)/$(1).new $(O)/$(1))
+# Two stages of the tests may look at the same moment, so each writes to a file of its own.
+stamp = $(shell mkdir -p $(O); new=$(O)/$(1).$$$$; printf '%s\n' '$(subst ','\'',$(2))' > $$new; \
+	cmp -s $$new $(O)/$(1) && rm $$new || mv $$new $(O)/$(1))
 ifneq ($(MAKECMDGOALS),clean)
   $(call stamp,flags,$(CC) $(CFLAGS))
   $(call stamp,prog-flags,$(PROG_CC) $(PROG_CFLAGS))
@@ -136,7 +137,7 @@ $(O)/prog/%.o: %.c $(O)/prog-flags | $(GEN) build/layers.ok
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(PROG_CC) $(PROG_CFLAGS) $(MORE) -c $< -o $@
-placed := $(patsubst %.c,%.o,$(shell grep -rl BRIG_LIBEXECDIR --include='*.c' src))
+placed := $(patsubst %.c,%.o,$(shell grep -rlE "BRIG_(LIBEXEC|SBIN)DIR" --include='*.c' src))
 $(addprefix $(O)/,$(placed)) $(addprefix $(O)/prog/,$(placed)): MORE = $(PLACES)
 $(addprefix $(O)/,$(placed)) $(addprefix $(O)/prog/,$(placed)): $(O)/places
 prog_objs = $(O)/prog/src/bin/$(1).o $(patsubst $(O)/%,$(O)/prog/%,$(call objs,$(MODS_$(1))))
@@ -163,6 +164,11 @@ $(OUT)/brig-interp: $(call prog_objs,brig-interp) $(O)/sources
 	$(call say,LINK,$@)
 	$(link_prog)
 	$(Q)! readelf -lW $@ | grep INTERP || [ $(V) != release ] # as brig-init
+$(OUT)/brig-sudo: $(call prog_objs,brig-sudo) $(O)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(link_prog)
+	$(Q)! readelf -lW $@ | grep INTERP || [ $(V) != release ] # as brig-init
 $(O)/src/interp/kernels.o $(O)/prog/src/interp/kernels.o: $(wildcard src/interp/kernel.* src/interp/*.py)
 # With glibc, which Debian's archive of OpenSSL is made for. Warnings of the linker about dlopen are silenced: nothing is
 # loaded (no engines, no configuration).
@@ -175,6 +181,11 @@ $(OUT)/brigd: $(O)/src/bin/brigd.o $(call objs,$(MODS_brigd)) $(O)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LINK) $(patsubst -static-pie,-pie,$(LNK)) $(filter %.o,$^) $(LIBS_brigd) -lcyaml -lyaml -ljansson -lsodium -o $@
+# The same: TLS and HTTP are libcurl's.
+$(OUT)/brig-client: $(O)/src/bin/brig-client.o $(call objs,$(MODS_brig-client)) $(O)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LINK) $(patsubst -static-pie,-pie,$(LNK)) -Wl,--gc-sections -Wl,--as-needed $(filter %.o,$^) $(LIBS_brig-client) -ljansson -lm -o $@
 $(O)/lib.a: $(LIBSRC:%.c=$(O)/%.o) $(O)/sources
 	@rm -f $@
 	$(call say,AR,$@)

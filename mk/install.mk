@@ -23,10 +23,11 @@ installed = $(foreach f,$(wildcard docs/man/*.[1-8]),$(f):$(SHARE)/man/man$(subs
 	$(foreach f,$(wildcard dist/recipes/*.yaml),$(f):$(SHARE)/brig/recipes/$(notdir $(f)):644) \
 	$(foreach f,$(apparmor),$(f):$(SYSCONFDIR)/apparmor.d/$(notdir $(f)):644) \
 	$(foreach f,$(UNITFILES),$(f):$(PREFIX)/lib/systemd/system/$(notdir $(f)):644) \
-	$(OUT)/brig:$(PREFIX)/bin/brig:755 $(OUT)/brigd:$(PREFIX)/sbin/brigd:755 \
-	$(OUT)/brig-spawn:$(LIBEXECDIR)/brig-spawn:755 \
+	$(OUT)/brig:$(PREFIX)/bin/brig:755 $(OUT)/brigd:$(SBINDIR)/brigd:755 \
+	$(OUT)/brig-spawn:$(LIBEXECDIR)/brig-spawn:755 $(OUT)/brig-client:$(LIBEXECDIR)/brig-client:755 \
 	$(OUT)/brig-init:$(LIBEXECDIR)/brig-init:755 $(OUT)/brig-gate:$(LIBEXECDIR)/brig-gate:755 \
-	$(OUT)/brig-inspect:$(LIBEXECDIR)/brig-inspect:755 $(OUT)/brig-interp:$(LIBEXECDIR)/brig-interp:755
+	$(OUT)/brig-inspect:$(LIBEXECDIR)/brig-inspect:755 $(OUT)/brig-interp:$(LIBEXECDIR)/brig-interp:755 \
+	$(OUT)/brig-sudo:$(LIBEXECDIR)/brig-sudo:755
 
 install: all $(UNITFILES)
 	@set -e; for f in $(installed); do \

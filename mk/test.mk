@@ -8,32 +8,34 @@
 PROVE := env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS PERL5LIB=tools prove --harness TapTotals --timer \
 	--failures --comments --exec ''
 
-# Debian's archives of brigd's libraries are not made for static programs.
-$(O)/unit/daemon/% $(O)/unit/api/%: LNK := $(patsubst -static-pie,-pie,$(LNK))
+# Debian's archives of brigd's and brig-client's libraries are not made for static programs.
+# Replaying needs no static program at all.
+$(O)/unit/daemon/% $(O)/unit/api/% $(O)/unit/client/% $(O)/replay/%: LNK := $(patsubst -static-pie,-pie,$(LNK))
 $(O)/unit/%: $(O)/tests/unit/%.o $(O)/lib.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) -o $@
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) $(LIBS_brig-client) -lm -o $@
 $(OUT)/tests/%: $(O)/tests/tools/%.o $(O)/lib.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) -o $@
-# One fuzz target is one file: linked with libFuzzer (V=fuzz), and with a driver that only replays
-# the committed corpus (every other variant).
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) $(LIBS_brig-client) -lm -o $@
+# One fuzz target is one file: linked with libFuzzer (V=asan), and with a driver that only replays
+# the committed corpus (every variant).
+$(O)/fuzz/%: LNK += -fsanitize=fuzzer
 $(O)/fuzz/%: $(O)/tests/fuzz/fuzz_%.o $(O)/lib.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) -o $@
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) $(LIBS_brig-client) -lm -o $@
 $(O)/replay/%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o $(O)/lib.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) -o $@
+	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) $(LIBS_brig-client) -lm -o $@
 
 # Without a test file a stage has proved nothing, so that is an error.
 run = @$(if $(strip $(1)),$(PROVE) $(2) $(1),echo 'no test found for $@' >&2; exit 1)
 suite = $(or $(T),$(sort $(wildcard tests/$(1)/*.t)))
 programs: all $(TOOLS)
-# All that more than one stage would build: two of them may then run at once.
+# All that more than one stage would build: they may then run at once.
 built: programs attacks $(UNITS) $(FUZZERS:%=$(O)/replay/%) $(LIBSRC:%.c=$(O)/%.o)
 
 unit: $(UNITS)
@@ -57,14 +59,14 @@ image-test: programs
 lint: programs $(LIBSRC:%.c=$(O)/%.o)
 	$(call run,$(call suite,lint))
 
-# 30 s per target, two at a time, but no more than 5 min for all.
-FUZZ_SECONDS ?= $(shell n=$(words $(FUZZERS)); s=$$((600 / (n ? n : 1))); echo $$((s < 30 ? s : 30)))
-ifeq ($(V),fuzz)
+# 30 s per target, two at a time, but no more than 2.5 min for all: a look for what broke; campaigns are run by hand.
+FUZZ_SECONDS ?= $(shell n=$(words $(FUZZERS)); s=$$((300 / (n ? n : 1))); echo $$((s < 30 ? s : 30)))
+ifeq ($(V),asan)
 fuzz: $(FUZZERS:%=$(O)/fuzz/%)
 	$(call run,$(sort $^),-j2 --exec 'tools/fuzz_one.sh $(FUZZ_SECONDS)')
 else
 fuzz:
-	@+$(MAKE) --no-print-directory V=fuzz fuzz
+	@+$(MAKE) --no-print-directory V=asan fuzz
 endif
 
 test:
@@ -73,12 +75,15 @@ test:
 bench: all
 	./setup bench
 	$(OUT)/brig bench --markdown $(BENCH) > build/benchmarks.md
-	@echo >> build/benchmarks.md; sed -n '/^# Network/,$$p' docs/benchmarks.md >> build/benchmarks.md # bench-egress' part stays
+	@echo >> build/benchmarks.md; sed -n '/^# Network/,$$p' docs/benchmarks.md >> build/benchmarks.md # the others' parts stay
 	@mkdir -p docs && mv build/benchmarks.md docs/benchmarks.md
 # The gate beside slirp4netns, pasta and socat, in namespaces (root). BENCH='--quick' is a short run.
 bench-egress: programs
 	./setup bench
 	tests/bench/egress.py --into docs/benchmarks.md $(BENCH)
+# brigd through the SDK and a lean client, in real sandboxes (root). BENCH='--quick --only warm,exec' is a part.
+bench-api: programs
+	tests/bench/api.py --into docs/benchmarks.md $(BENCH)
 demo: all
 	@examples/tour.sh
 # Only files named by hand: the tree as a whole is not machine-formatted.
@@ -87,4 +92,4 @@ format:
 cov:
 	@+$(MAKE) --no-print-directory V=cov unit
 	tools/coverage.sh
-.PHONY: programs built unit replay agent-test behaviour kill-test api-test vm-test image-test lint fuzz test bench bench-egress demo format cov
+.PHONY: programs built unit replay agent-test behaviour kill-test api-test vm-test image-test lint fuzz test bench bench-api bench-egress demo format cov

@@ -42,6 +42,8 @@ def brig_words():
     """{command: its options}, from the program's own help."""
     with open("src/cli/commands.def", encoding="utf-8") as f:
         names = re.findall(r'^COMMAND\(\w+,\s*"([\w-]+)"', f.read(), re.M)
+    with open("src/cmd/client_commands.def", encoding="utf-8") as f:
+        names += re.findall(r'^CLIENT\(\w+,\s*"([\w-]+)"', f.read(), re.M)
     words = {n: set(re.findall(r"--[a-z][a-z-]*", brig("help", n))) | {"--help"} for n in names}
     with open("src/cli/image_commands.def", encoding="utf-8") as f:
         for sub in re.findall(r'^IMAGE_COMMAND\(\w+,\s*"([\w-]+)"', f.read(), re.M):

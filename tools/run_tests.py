@@ -3,15 +3,16 @@
 
     tools/run_tests.py [STAGE...]
 
-There are two lanes. The first runs in order and is shown as it runs. The second holds what only computes:
-at low priority, it uses the time the first spends waiting; what it printed is shown a stage at a time.
-Everything both need is built before.
+There are three lanes, each in order, since none keeps two processors busy: the first is shown as it runs and waits
+a lot, the virtual machine is one more, and what only computes fills what both leave, at low priority. What those two
+printed is shown a stage at a time. Everything that more than one needs is built before.
 
 Every prove run appends its counts to build/test/totals-STAGE (tools/TapTotals.pm). A stage that could not
 run, or that ran no test, counts as one failure. All stages run even when one fails. The last line is
 "N passed, N failed" and the exit status is 0 only when nothing failed.
 """
 import concurrent.futures
+import contextlib
 import os
 import subprocess
 import sys
@@ -20,22 +21,23 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(ROOT, "build", "test")
 
-# Name, arguments of make, whether it is of the second lane, what it is. Cheap ones first.
+# The nice value of each lane. The machine is slow enough by itself that its own time limits would not stand a low one.
+LANES = {"shown": 0, "machine": 0, "computing": 10}
+# Name, arguments of make, lane, what it is. Cheap ones first.
 STAGES = [
-    ("unit", ["unit"], False, "unit tests, release build"),
-    ("replay", ["replay"], False, "fuzz corpora through the release build"),
-    ("agent", ["agent-test"], False, "the agent by itself"),
-    ("behaviour", ["behaviour"], False, "what a user sees, as root and as an ordinary user"),
-    ("escape", ["escape"], False, "attacks: without the wall they work, in a sandbox they do not"),
-    ("lifecycle", ["kill-test"], False, "who cleans up: kills, timeouts, leaks"),
-    ("api", ["api-test"], False, "brigd: raw requests, and the SDKs it is made for"),
-    ("vm", ["vm-test"], False, "cgroup v2, an older kernel, no Landlock: in a virtual machine"),
-    ("unit-asan", ["V=asan", "unit"], True, "unit tests, address and undefined behaviour sanitizers"),
-    ("lint", ["lint"], True, "layers, banned calls, clang-tidy, cppcheck, shellcheck, docs"),
-    ("fuzz", ["fuzz"], True, "each fuzz target for some seconds"),
+    ("unit", ["unit"], "shown", "unit tests, release build"),
+    ("replay", ["replay"], "shown", "fuzz corpora through the release build"),
+    ("agent", ["agent-test"], "shown", "the agent by itself"),
+    ("behaviour", ["behaviour"], "shown", "what a user sees, as root and as an ordinary user"),
+    ("escape", ["escape"], "shown", "attacks: without the wall they work, in a sandbox they do not"),
+    ("lifecycle", ["kill-test"], "shown", "who cleans up: kills, timeouts, leaks"),
+    ("api", ["api-test"], "shown", "brigd: raw requests, and the SDKs it is made for"),
+    ("vm", ["vm-test"], "machine", "cgroup v2, an older kernel, no Landlock: in a virtual machine"),
+    ("unit-asan", ["V=asan", "unit"], "computing", "unit tests, address and undefined behaviour sanitizers"),
+    ("lint", ["lint"], "computing", "layers, banned calls, clang-tidy, cppcheck, shellcheck, docs"),
+    ("fuzz", ["fuzz"], "computing", "each fuzz target for some seconds"),
 ]
 MAKE = ["make", "--no-print-directory", "-j2"]
-ASIDE = ["nice", "-n", "10"]
 
 
 def counts(totals):
@@ -47,12 +49,12 @@ def counts(totals):
     return [sum(r[i] for r in rows) for i in range(3)]
 
 
-def run(name, args, log=None):
+def run(name, args, nice=0, log=None):
     """One stage, its output to the file log or shown: (name, passed, failed, skipped, seconds)."""
     start, totals = time.monotonic(), os.path.join(OUT, f"totals-{name}")
     if os.path.exists(totals):
         os.unlink(totals)
-    rc = subprocess.call([*(ASIDE if log else []), *MAKE, *args], cwd=ROOT, stdout=log, stderr=log,
+    rc = subprocess.call(["nice", "-n", str(nice), *MAKE, *args], cwd=ROOT, stdout=log, stderr=log,
                          env={**os.environ, "TAP_TOTALS": totals})
     passed, failed, skipped = counts(totals)
     if (rc != 0 or passed + failed + skipped == 0) and failed == 0:
@@ -66,36 +68,38 @@ def title(name, text):
     print(f"\n=== {name}: {text}", flush=True)
 
 
-def run_aside(name, args):
+def run_aside(name, args, lane):
     with open(os.path.join(OUT, f"log-{name}"), "w+", encoding="utf-8", errors="replace") as log:
-        return run(name, args, log)
+        return run(name, args, LANES[lane], log)
 
 
-def show_aside(name, text):
+def show_aside(done, name, text):
+    """A stage that was run aside, once it has ended; its row."""
+    row = done.result()
     title(name, text)
     with open(os.path.join(OUT, f"log-{name}"), encoding="utf-8", errors="replace") as log:
         sys.stdout.writelines(log)
     sys.stdout.flush()
+    return row
 
 
 def run_all(stages):
-    first = [s for s in stages if not s[2]]
-    table, second = [], [s for s in stages if s[2]]
-    if second and first and subprocess.call([*MAKE, "built"], cwd=ROOT) != 0:
+    lanes = {s[2] for s in stages}
+    if len(lanes) > 1 and subprocess.call([*MAKE, "built"], cwd=ROOT) != 0:
         return [("build", 0, 1, 0, 0.0)]
-    with concurrent.futures.ThreadPoolExecutor(1) as lane:
-        aside = [(lane.submit(run_aside, s[0], s[1]), s) for s in second]
-        for name, args, _, text in first:
-            title(name, text)
-            table.append(run(name, args))
-            while aside and aside[0][0].done():
-                done, s = aside.pop(0)
-                show_aside(s[0], s[3])
-                table.append(done.result())
-        for done, s in aside:
-            row = done.result()
-            show_aside(s[0], s[3])
-            table.append(row)
+    table, aside = [], []
+    with contextlib.ExitStack() as stack:
+        pools = {lane: stack.enter_context(concurrent.futures.ThreadPoolExecutor(1)) for lane in lanes - {"shown"}}
+        for name, args, lane, text in stages:
+            if lane != "shown":
+                aside.append((pools[lane].submit(run_aside, name, args, lane), name, text))
+        for name, args, lane, text in stages:
+            if lane == "shown":
+                title(name, text)
+                table.append(run(name, args))
+                table += [show_aside(*a) for a in aside if a[0].done()]
+                aside = [a for a in aside if a[1] not in [row[0] for row in table]]
+        table += [show_aside(*a) for a in aside]
     return table
 
 

@@ -2,13 +2,15 @@
 """clang-tidy over every C file of src, one TAP test per file; any finding fails.
 
 A file that passed is not looked at again until it, a header below src, .clang-tidy or clang-tidy
-itself changes: build/tidy/<path> holds the hash of all that. Two files at a time.
+itself changes: build/tidy/<path> holds the hash of all that. Two processes at a time, each with some files, for one
+starts as long as it reads a file; only where there is a finding is each file looked at by itself.
 TIDY_NOTES=1 shows the path to each finding. TIDY_DEEP=1 lets the analyzer take as many steps as it likes: the third
 it has otherwise takes a quarter of the time, and has found all that was found so far.
 """
 import concurrent.futures
 import glob
 import hashlib
+import itertools
 import os
 import re
 import subprocess
@@ -16,7 +18,8 @@ import sys
 
 os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-iquote", "src", "-Ibuild/gen", "-iquote", "tests",
-         '-DBRIG_VERSION="0"', '-DBRIG_LIBEXECDIR="/"']
+         '-DBRIG_VERSION="0"', '-DBRIG_LIBEXECDIR="/"', '-DBRIG_SBINDIR="/"']
+BATCH = 8
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 if not os.environ.get("TIDY_DEEP"):
     FLAGS += ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=75000"]
@@ -37,25 +40,44 @@ def closure(path, seen):
     return seen
 
 
-def check(path):
+def digest_of(path):
     digest = hashlib.sha256(COMMON)
     for name, text in sorted(closure(path, {}).items()):
         digest.update(f"{name}\0{text}\0".encode())
-    stamp = os.path.join("build/tidy", path)
+    return digest.hexdigest()
+
+
+def passed_before(stamp, digest):
     try:
         with open(stamp, encoding="ascii") as f:
-            if f.read() == digest.hexdigest():
-                return ""
+            return f.read() == digest
     except FileNotFoundError:
-        pass
-    run = subprocess.run(["clang-tidy", "--quiet", path, "--", *FLAGS], check=False,
+        return False
+
+
+def tidy(paths):
+    """What is wrong with one of them, or nothing."""
+    run = subprocess.run(["clang-tidy", "--quiet", *paths, "--", *FLAGS], check=False,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    if run.returncode != 0:
-        return run.stdout or f"clang-tidy: exit {run.returncode}"
-    os.makedirs(os.path.dirname(stamp), exist_ok=True)
-    with open(stamp, "w", encoding="ascii") as f:
-        f.write(digest.hexdigest())
-    return ""
+    return (run.stdout or f"clang-tidy: exit {run.returncode}") if run.returncode != 0 else ""
+
+
+def check(paths):
+    """The findings of each file, in order."""
+    new = {}
+    for path in paths:
+        stamp, digest = os.path.join("build/tidy", path), digest_of(path)
+        if not passed_before(stamp, digest):
+            new[path] = stamp, digest
+    findings = dict.fromkeys(new, "")
+    if new and tidy(new):
+        findings = {path: tidy([path]) for path in new}
+    for path, (stamp, digest) in new.items():
+        if not findings[path]:
+            os.makedirs(os.path.dirname(stamp), exist_ok=True)
+            with open(stamp, "w", encoding="ascii") as f:
+                f.write(digest)
+    return [findings.get(path, "") for path in paths]
 
 
 def short(text):
@@ -75,8 +97,10 @@ def main():
     files = sys.argv[1:] or sorted(glob.glob("src/**/*.c", recursive=True))
     failed = 0
     print(f"1..{len(files)}")
+    batches = [files[i:i + BATCH] for i in range(0, len(files), BATCH)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for n, (path, findings) in enumerate(zip(files, pool.map(check, files)), 1):
+        results = itertools.chain.from_iterable(pool.map(check, batches))
+        for n, (path, findings) in enumerate(zip(files, results), 1):
             print(f"{'not ' if findings else ''}ok {n} - {path}")
             if findings:
                 failed += 1

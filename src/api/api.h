@@ -4,6 +4,8 @@
 
 struct api;
 
+/* What of the configuration only the server can tell to be wrong: certificate and key. Opens and keeps nothing. */
+int must_check api_check(const struct config *c, struct err *e);
 /* Listen where the configuration says. The daemon is borrowed. */
 int must_check api_open(struct daemon *d, struct api **ret, struct err *e);
 /* The port that is listened on, 0 for a unix socket. */

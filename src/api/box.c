@@ -1,23 +1,13 @@
 #include "api/request.h"
 
+#include "parse/stamp.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* A sandbox as the control API shows it, and who may see it: another tenant's is answered exactly as one that never was. */
 
 #define ENVD_VERSION "0.6.13" /* steers the clients: what envd of this version offers is there */
-
-void stamp(int64_t ms, char dst[STAMP_SIZE])
-{
-	time_t s = (time_t)(ms / 1000);
-	struct tm tm;
-	size_t n;
-
-	(void)gmtime_r(&s, &tm);
-	n = strftime(dst, STAMP_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
-	(void)snprintf(dst + n, STAMP_SIZE - n, ".%03dZ", (int)(ms % 1000));
-}
 
 struct box *request_box(struct request *q)
 {
@@ -90,13 +80,13 @@ json_t *box_detail(const struct daemon *d, const struct box *b, bool listed)
 
 	if (o == NULL)
 		return NULL;
-	stamp(b->started_ms, started);
+	(void)stamp_ms(b->started_ms, started);
 	/* one that never ends by itself (paused): the latest it could */
-	stamp(b->ends_ms != 0 ? b->ends_ms : daemon_now_ms() + (int64_t)d->config->max_timeout_ms, ends);
+	(void)stamp_ms(b->ends_ms != 0 ? b->ends_ms : daemon_now_ms() + (int64_t)d->config->max_timeout_ms, ends);
 	bad = put_common(o, d, b) | put(o, "startedAt", json_string(started)) | put(o, "endAt", json_string(ends)) |
 	      put(o, "cpuCount", json_integer(f.cpu_count)) | put(o, "memoryMB", json_integer((json_int_t)f.memory_mb)) |
 	      put(o, "diskSizeMB", json_integer((json_int_t)f.disk_mb)) |
-	      put(o, "state", json_string(box_state_word(b->state))) | put(o, "metadata", json_deep_copy(b->metadata));
+	      put(o, "state", json_string(box_state_word(b->state))) | put(o, "tier", json_string("container")) | put(o, "metadata", json_deep_copy(b->metadata));
 	if (!listed)
 		bad |= put_secrets(o, d, b) | put(o, "allowInternetAccess", b->no_internet ? json_false() : json_true()) |
 		       put(o, "lifecycle",

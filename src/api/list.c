@@ -5,13 +5,13 @@
 #include "api/request.h"
 
 #include "base/num.h"
+#include "parse/stamp.h"
 #include "parse/uri.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LIMIT_MAX = 100, PAIRS_MAX = 32, VALUE_SIZE = 1024 };
 
@@ -22,9 +22,7 @@ struct filter {
 	int64_t after_ms;             /* started after; INT64_MIN = all */
 	const struct config_template *template;
 	json_t *metadata;             /* owned; pairs that must be there; NULL = none */
-	unsigned long limit;
-	int64_t from_ms;              /* with from_id: the last of the page before */
-	char from_id[BOX_ID_SIZE];
+	struct page page;
 };
 
 static bool bad(struct request *q, const char *name)
@@ -80,11 +78,11 @@ static int down(const void *a, const void *b) { return up(b, a); }
 /* Whether b comes behind the last row of the page before. */
 static bool behind(const struct filter *f, const struct box *b)
 {
-	struct box last = {.started_ms = f->from_ms};
+	struct box last = {.started_ms = f->page.from_ms};
 
-	if (f->from_id[0] == '\0')
+	if (f->page.from_id[0] == '\0')
 		return true;
-	memcpy(last.id, f->from_id, sizeof(last.id));
+	memcpy(last.id, f->page.from_id, sizeof(last.id));
 	return f->ascending ? order(b, &last) > 0 : order(b, &last) < 0;
 }
 
@@ -92,7 +90,8 @@ static void answer_list(struct request *q, const struct filter *f)
 {
 	const struct box **rows = malloc(sizeof(struct box *) * MAX(q->d->boxes.n, 1u));
 	json_t *list = json_array();
-	char token[64] = "", total[16];
+	const struct box *last = NULL;
+	char total[16];
 	uint32_t n = 0, running = 0, i;
 	int failed = rows == NULL || list == NULL;
 
@@ -104,10 +103,10 @@ static void answer_list(struct request *q, const struct filter *f)
 	}
 	if (!failed && n > 1)
 		qsort(rows, n, sizeof(rows[0]), f->ascending ? up : down); // NOLINT: pointers are what is sorted
-	for (i = 0; !failed && i < n && i < f->limit; i++)
+	for (i = 0; !failed && i < n && i < f->page.limit; i++)
 		failed = json_array_append_new(list, box_detail(q->d, rows[i], true));
 	if (!failed && i < n)
-		(void)snprintf(token, sizeof(token), "%lld-%s", (long long)rows[i - 1]->started_ms, rows[i - 1]->id);
+		last = rows[i - 1];
 	free(rows);
 	if (failed) {
 		json_decref(list);
@@ -115,8 +114,8 @@ static void answer_list(struct request *q, const struct filter *f)
 	}
 	reply_json(q, 200, list);
 	(void)snprintf(total, sizeof(total), "%u", running);
-	if (token[0] != '\0')
-		reply_field(q, "X-Next-Token", token);
+	if (last != NULL)
+		page_next(q, last->started_ms, last->id);
 	reply_field(q, "X-Total-Running", total);
 }
 
@@ -138,47 +137,51 @@ static bool read_states(const char *s, struct filter *f)
 	}
 }
 
-static bool read_time(const char *s, int64_t *ret_ms)
-{
-	struct tm tm = {.tm_year = 0};
-	char *end = strptime(s, "%Y-%m-%dT%H:%M:%S", &tm);
-	int64_t ms = 0, shift = 0;
-	unsigned hours, minutes;
+/* ---- pages ---- */
 
-	if (end == NULL)
-		return false;
-	if (*end == '.') {
-		int64_t scale = 100;
-
-		for (end++; *end >= '0' && *end <= '9'; end++, scale /= 10)
-			ms += (*end - '0') * scale;
-	}
-	if (sscanf(end, "+%2u:%2u", &hours, &minutes) == 2) // NOLINT(cert-err34-c): two digits each
-		shift = -(int64_t)(hours * 60 + minutes);
-	else if (sscanf(end, "-%2u:%2u", &hours, &minutes) == 2) // NOLINT(cert-err34-c)
-		shift = hours * 60 + minutes;
-	else if (strcmp(end, "Z") != 0 && strcmp(end, "z") != 0)
-		return false;
-	*ret_ms = (int64_t)timegm(&tm) * 1000 + ms + shift * 60000;
-	return true;
-}
-
-static bool read_token(const char *s, struct filter *f)
+static bool read_token(const char *s, struct page *p)
 {
 	char *end;
 	long long at = strtoll(s, &end, 10);
 
 	if (end == s || *end != '-' || strlen(end + 1) != BOX_ID_SIZE - 1)
 		return false;
-	f->from_ms = at;
-	memcpy(f->from_id, end + 1, BOX_ID_SIZE);
+	p->from_ms = at;
+	memcpy(p->from_id, end + 1, BOX_ID_SIZE);
 	return true;
 }
+
+bool page_read(struct request *q, unsigned long max, struct page *ret)
+{
+	const char *query = uri_query(q->target);
+	char v[128], *end;
+	int r;
+
+	*ret = (struct page){.limit = max};
+	if ((r = uri_get(query, "limit", v, sizeof(v))) != -ENOENT) {
+		ret->limit = r > 0 && v[0] >= '0' && v[0] <= '9' ? strtoul(v, &end, 10) : 0;
+		if (ret->limit < 1 || ret->limit > max || *end != '\0')
+			return bad(q, "limit");
+	}
+	if ((r = uri_get(query, "nextToken", v, sizeof(v))) > 0 ? !read_token(v, ret) : r < 0 && r != -ENOENT)
+		return bad(q, "nextToken");
+	return true;
+}
+
+void page_next(struct request *q, int64_t last_ms, const char *last_id)
+{
+	char token[64];
+
+	(void)snprintf(token, sizeof(token), "%lld-%s", (long long)last_ms, last_id);
+	reply_field(q, "X-Next-Token", token);
+}
+
+/* ---- the lists ---- */
 
 /* Everything but the state, for the newer list. */
 static bool read_query(struct request *q, const char *query, struct filter *f)
 {
-	char v[128], *end;
+	char v[128];
 	int r;
 
 	if ((r = uri_get(query, "state", v, sizeof(v))) != -ENOENT && (r < 0 || !read_states(v, f)))
@@ -188,15 +191,8 @@ static bool read_query(struct request *q, const char *query, struct filter *f)
 		if (!f->ascending && (r < 0 || strcmp(v, "desc") != 0))
 			return bad(q, "order");
 	}
-	if ((r = uri_get(query, "startedAfter", v, sizeof(v))) != -ENOENT && (r < 0 || !read_time(v, &f->after_ms)))
+	if ((r = uri_get(query, "startedAfter", v, sizeof(v))) != -ENOENT && (r < 0 || stamp_read(v, &f->after_ms) < 0))
 		return bad(q, "startedAfter");
-	if ((r = uri_get(query, "limit", v, sizeof(v))) != -ENOENT) {
-		f->limit = r > 0 && v[0] >= '0' && v[0] <= '9' ? strtoul(v, &end, 10) : 0;
-		if (f->limit < 1 || f->limit > LIMIT_MAX || *end != '\0')
-			return bad(q, "limit");
-	}
-	if ((r = uri_get(query, "nextToken", v, sizeof(v))) > 0 ? !read_token(v, f) : r < 0 && r != -ENOENT)
-		return bad(q, "nextToken");
 	if ((r = uri_get(query, "template", v, sizeof(v))) != -ENOENT) {
 		f->template = r > 0 ? config_template(q->d->config, v) : NULL;
 		if (f->template == NULL) {
@@ -204,20 +200,18 @@ static bool read_query(struct request *q, const char *query, struct filter *f)
 			return false;
 		}
 	}
-	return true;
+	return page_read(q, LIMIT_MAX, &f->page);
 }
 
 void h_list(struct request *q, json_t *body)
 {
 	const char *query = uri_query(q->target);
 	struct filter f = {.d = q->d, .tenant = q->who.tenant, .running = true, .paused = q->v2, .after_ms = INT64_MIN,
-			   .limit = LIMIT_MAX};
+			   .page = {.limit = CONFIG_SANDBOXES_MAX}};
 	char any[2];
 
 	(void)body;
-	if (!q->v2)
-		f.limit = CONFIG_SANDBOXES_MAX;
-	else if (!read_query(q, query, &f))
+	if (q->v2 && !read_query(q, query, &f))
 		return;
 	if (uri_get(query, "metadata", any, sizeof(any)) != -ENOENT) {
 		f.metadata = metadata_of(query);

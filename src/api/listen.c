@@ -3,13 +3,12 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
-#include "sys/file.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-enum { BACKLOG = 1024, PEM_MAX = 64 * 1024, CONNECTIONS_MAX = 16384, OWN_FDS = 64 };
+enum { BACKLOG = 1024, CONNECTIONS_MAX = 16384, OWN_FDS = 64 };
 
 static int listen_unix(const char *path, int *ret_fd, struct err *e)
 {
@@ -36,6 +35,20 @@ static int listen_unix(const char *path, int *ret_fd, struct err *e)
 		return err_set(e, ERR_DENIED, errno, "listen on %s", path);
 	*ret_fd = steal_fd(&fd);
 	return 0;
+}
+
+/* Who has vanished without a word is noticed after two minutes: a tunnel, and a call that waits, have no limit of idleness of
+ * their own. Connections have it from the listening socket. */
+static bool probes_on(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} o[] = {{SOL_SOCKET, SO_KEEPALIVE, 1}, {IPPROTO_TCP, TCP_KEEPIDLE, 60}, {IPPROTO_TCP, TCP_KEEPINTVL, 15}, {IPPROTO_TCP, TCP_KEEPCNT, 4}};
+
+	for (size_t i = 0; i < ARRAY_LEN(o); i++)
+		if (setsockopt(fd, o[i].level, o[i].name, &o[i].value, sizeof(o[i].value)) < 0)
+			return false;
+	return true;
 }
 
 static int listen_inet(const char *host, const char *port, int *ret_fd, uint16_t *ret_port, struct err *e)
@@ -56,7 +69,7 @@ static int listen_inet(const char *host, const char *port, int *ret_fd, uint16_t
 	if (getaddrinfo(host, port, &hint, &ai) != 0)
 		return err_set(e, ERR_INVALID, EINVAL, "listen: %s:%s is no address and port", host, port);
 	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 || !probes_on(fd) ||
 	    bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0 ||
 	    getsockname(fd, &at.any, &n) < 0)
 		r = err_set(e, ERR_DENIED, errno, "listen on %s:%s", host, port);
@@ -89,29 +102,17 @@ int listen_open(const char *where, int *ret_fd, uint16_t *ret_port, struct err *
 	return listen_inet(host, colon + 1, ret_fd, ret_port, e);
 }
 
-int listen_read_pem(const char *path, char **ret, struct err *e)
+unsigned listen_connections(bool tls)
 {
-	_cleanup_free_ char *text = malloc(PEM_MAX);
-	ssize_t n;
-
-	if (text == NULL)
-		return err_no_memory(e);
-	n = file_get(AT_FDCWD, path, text, PEM_MAX);
-	if (n < 0)
-		return err_set(e, ERR_INVALID, (int)-n, "tls: read %s", path);
-	*ret = steal_ptr(&text);
-	return 0;
-}
-
-unsigned listen_connections(void)
-{
+	/* the client's socket and the keeper's; where the library decrypts for a tunnel, a pair between it and us too */
+	const rlim_t each = tls ? 4 : 2;
 	struct rlimit l;
 
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
 		return 256;
 	l.rlim_cur = l.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &l);
-	if (l.rlim_max == RLIM_INFINITY || l.rlim_max / 2 > CONNECTIONS_MAX)
+	if (l.rlim_max == RLIM_INFINITY || l.rlim_max / each > CONNECTIONS_MAX + OWN_FDS)
 		return CONNECTIONS_MAX;
-	return l.rlim_max > 4 * (rlim_t)OWN_FDS ? (unsigned)(l.rlim_max / 2) - OWN_FDS : OWN_FDS;
+	return l.rlim_max > 2 * each * OWN_FDS ? (unsigned)(l.rlim_max / each) - OWN_FDS : OWN_FDS;
 }

@@ -1,6 +1,7 @@
 /* What happened to a sandbox, as brigd saw it: created, paused, ended. What its processes print is not kept. */
 #include "api/request.h"
 
+#include "parse/stamp.h"
 #include "parse/uri.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ static void line(const struct store_line *l, void *arg)
 	if ((ls->level[0] != '\0' && strcmp(ls->level, l->level) != 0) ||
 	    (ls->search[0] != '\0' && strstr(l->message, ls->search) == NULL))
 		return;
-	stamp(l->at_ms, at);
+	(void)stamp_ms(l->at_ms, at);
 	ls->failed |= json_array_append_new(ls->list, json_pack("{s:s,s:s,s:s,s:{}}", "timestamp", at, "message",
 								l->message, "level", l->level, "fields")) != 0;
 }

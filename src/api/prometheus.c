@@ -2,9 +2,13 @@
 #include "api/request.h"
 
 #include "base/buf.h"
+#include "daemon/denials.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { ONE_MS = 500, ALL_MS = 2000 };
 
 static void line(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void line(struct buf *b, const char *fmt, ...)
@@ -32,33 +36,41 @@ static void gauges(struct buf *b, const struct daemon *d)
 	for (int s = 0; s < BOX_STATES; s++)
 		line(b, "brig_sandboxes{tier=\"container\",state=\"%s\"} %u\n", box_state_word((enum box_state)s),
 		     d->boxes.count[s]);
+	line(b, "# HELP brig_sandboxes_ready those of the pool whose first calls wait for nothing\n"
+		"# TYPE brig_sandboxes_ready gauge\nbrig_sandboxes_ready %u\n", pool_ready(d));
 	line(b, "# HELP brig_sandboxes_max as many may live\n# TYPE brig_sandboxes_max gauge\nbrig_sandboxes_max %u\n",
 	     d->config->max_sandboxes);
 	line(b, "# HELP brig_spawn_connected whether brig-spawn is there\n# TYPE brig_spawn_connected gauge\n"
 		"brig_spawn_connected %d\n", spawner_up(&d->spawner));
 }
 
-static void histogram(struct buf *b, const struct stats *s)
+static void starts(struct buf *b, const struct stats_starts *s, const char *word)
 {
 	uint64_t sum = 0;
 
-	line(b, "# HELP brig_create_seconds from the request to a sandbox that can be used\n"
-		"# TYPE brig_create_seconds histogram\n");
 	for (int i = 0; i < STATS_BUCKETS; i++) {
-		sum += s->start_bucket[i];
-		line(b, "brig_create_seconds_bucket{le=\"%g\"} %llu\n", stats_bucket_ms[i] / 1000.0,
+		sum += s->bucket[i];
+		line(b, "brig_create_seconds_bucket{start=\"%s\",le=\"%g\"} %llu\n", word, stats_bucket_ms[i] / 1000.0,
 		     (unsigned long long)sum);
 	}
-	line(b, "brig_create_seconds_bucket{le=\"+Inf\"} %llu\nbrig_create_seconds_sum %.6f\nbrig_create_seconds_count %llu\n",
-	     (unsigned long long)s->start_n, (double)s->start_us_sum / 1e6, (unsigned long long)s->start_n);
+	line(b, "brig_create_seconds_bucket{start=\"%s\",le=\"+Inf\"} %llu\n", word, (unsigned long long)s->n);
+	line(b, "brig_create_seconds_sum{start=\"%s\"} %.6f\nbrig_create_seconds_count{start=\"%s\"} %llu\n", word,
+	     (double)s->us_sum / 1e6, word, (unsigned long long)s->n);
 }
 
-void h_prometheus(struct request *q, json_t *body)
+static void histogram(struct buf *b, const struct stats *s)
+{
+	line(b, "# HELP brig_create_seconds from the request to a sandbox that can be used; warm: one of the pool\n"
+		"# TYPE brig_create_seconds histogram\n");
+	starts(b, &s->start[false], "cold");
+	starts(b, &s->start[true], "warm");
+}
+
+static void answer(struct request *q)
 {
 	struct buf b = {.max = 64 * 1024};
 	const struct stats *s = &q->d->stats;
 
-	(void)body;
 	gauges(&b, q->d);
 	histogram(&b, s);
 #define STAT(name, text) counter(&b, #name, text, s->name);
@@ -69,4 +81,46 @@ void h_prometheus(struct request *q, json_t *body)
 	else
 		reply_text(q, 200, "text/plain; version=0.0.4", (const char *)buf_head(&b), b.len);
 	buf_done(&b);
+}
+
+/* ---- what gates have refused is asked of the keepers first, one after another: whom there is no time for counts next time ---- */
+
+static void next(struct request *q);
+
+static void told(void *owner, unsigned status, const json_t *said)
+{
+	struct request *q = owner;
+	struct box *b = box_find(&q->d->boxes, q->word);
+
+	if (b != NULL && status == 200)
+		denials_told(q->d, b, said);
+	next(q);
+}
+
+static void next(struct request *q)
+{
+	if (!request_ask_next(q, "/control/denied", ONE_MS, NULL, told))
+		answer(q);
+}
+
+void h_prometheus(struct request *q, json_t *body)
+{
+	struct buf ids = {.max = SIZE_MAX / 2};
+	const struct box *b = NULL;
+	int r = 0;
+
+	(void)body;
+	while (r == 0 && (b = box_next(&q->d->boxes, b)) != NULL)
+		if (b->state == BOX_RUNNING || b->state == BOX_PAUSED)
+			r = buf_put(&ids, b->id, strlen(b->id)) < 0 ? -1 : buf_put(&ids, ",", 1);
+	if (r == 0)
+		q->list = ids.len > 0 ? strndup((const char *)buf_head(&ids), ids.len) : strdup("");
+	buf_done(&ids);
+	if (q->list == NULL) {
+		reply_error(q, 500, "out of memory");
+		return;
+	}
+	q->names = q->list;
+	q->until_ms = loop_clock_ms() + ALL_MS;
+	next(q);
 }

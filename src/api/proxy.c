@@ -10,6 +10,7 @@
 #include "api/sign.h"
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "parse/http.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,14 +23,12 @@ static const char no_token[] =
 
 /* ---- fields ---- */
 
-static const char *const hop[] = {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization",
-				  "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"};
-static const char *const ours[] = {"host", "x-api-key", "x-access-token", "e2b-traffic-access-token", "expect"};
-
-static bool one_of(const char *const *list, size_t n, const char *name)
+static bool ours(const char *name)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcasecmp(list[i], name) == 0)
+	static const char *const names[] = {"host", "x-api-key", "x-access-token", "e2b-traffic-access-token", "expect"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcasecmp(names[i], name) == 0)
 			return true;
 	return false;
 }
@@ -38,6 +37,7 @@ struct fields {
 	struct call_field f[CALL_FIELDS_MAX];
 	uint32_t n;
 	struct buf names; /* lower-case copies, which f points into; never grows */
+	bool upgrade;	  /* the field of this name goes on */
 	bool bad;
 };
 
@@ -48,7 +48,7 @@ static enum MHD_Result add_field(void *cls, enum MHD_ValueKind kind, const char 
 	char *copy;
 
 	(void)kind;
-	if (one_of(hop, ARRAY_LEN(hop), name) || one_of(ours, ARRAY_LEN(ours), name))
+	if ((http_hop(http_text(name)) && !(h->upgrade && strcasecmp(name, "upgrade") == 0)) || ours(name))
 		return MHD_YES;
 	copy = h->n < CALL_FIELDS_MAX ? (char *)buf_reserve(&h->names, n) : NULL;
 	if (copy == NULL || h->names.len + n > h->names.cap) {
@@ -64,15 +64,18 @@ static enum MHD_Result add_field(void *cls, enum MHD_ValueKind kind, const char 
 
 /* ---- the keeper's answer ---- */
 
+/* MHD's buffer for one response; a chunked one is put together in the connection's memory and never looks at it. */
+enum { BLOCK = 64 * 1024 };
+
 static void answer_head(struct request *q)
 {
 	struct MHD_Response *r;
 	struct call_head h;
 	const char *length;
 	uint64_t size = MHD_SIZE_UNKNOWN;
-	bool none;
+	bool none, switched;
 
-	if (ask_answer(q->ask, &h) < 0 || h.status < 200) {
+	if (ask_answer(q->ask, &h) < 0 || (h.status < 200 && !(q->upgrade && h.status == 101))) {
 		reply_box_error(q, 502, q->where.id, 0, "The sandbox gave no answer that can be understood");
 		return;
 	}
@@ -80,15 +83,19 @@ static void answer_head(struct request *q)
 	none = h.status == 204 || h.status == 304;
 	if (length != NULL && length[0] != '\0' && strlen(length) < 19 && strspn(length, "0123456789") == strlen(length))
 		size = strtoull(length, NULL, 10);
-	r = none ? MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT)
-		 : MHD_create_response_from_callback(size, 32 * 1024, answer_read, q, NULL);
+	switched = h.status == 101;
+	r = switched ? tunnel_response(q)
+	    : none   ? MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT)
+		     : MHD_create_response_from_callback(size, size == MHD_SIZE_UNKNOWN ? 1 : BLOCK, answer_read,
+							 q, NULL);
 	if (r == NULL) {
 		q->cut = true;
 		request_wake(q);
 		return;
 	}
 	for (uint32_t i = 0; i < h.fields_n; i++)
-		if (!one_of(hop, ARRAY_LEN(hop), h.field[i].name) && strcmp(h.field[i].name, "content-length") != 0)
+		if ((!http_hop(http_text(h.field[i].name)) && strcmp(h.field[i].name, "content-length") != 0) ||
+		    (switched && strcmp(h.field[i].name, "upgrade") == 0))
 			(void)MHD_add_response_header(r, h.field[i].name, h.field[i].value);
 	if (q->cors)
 		(void)MHD_add_response_header(r, "Access-Control-Allow-Origin", "*");
@@ -101,6 +108,10 @@ static void notify(struct ask *a, void *owner)
 {
 	struct request *q = owner;
 
+	if (q->tunnel != NULL) {
+		tunnel_step(q);
+		return;
+	}
 	if (q->answer == NULL && !q->queued) {
 		enum ask_phase phase = ask_look(a);
 
@@ -129,6 +140,7 @@ static void connect_keeper(struct request *q, struct box *b)
 		q->cut = true;
 		return;
 	}
+	h->upgrade = q->upgrade = q->where.port != PORT_ENVD && q->where.port != PORT_CODE && tunnel_asked(q);
 	h->names = (struct buf){.data = (uint8_t *)steal_ptr(&names), .cap = ROOM, .max = ROOM};
 	if (q->where.port == PORT_ENVD)
 		(void)snprintf(prefix, sizeof(prefix), "/envd");
@@ -169,7 +181,7 @@ static void woken(void *owner, struct box *b, unsigned status, const char *why)
 		connect_keeper(q, b);
 	else
 		reply_box_error(q, 502, q->where.id, 0, not_found);
-	if (q->ask != NULL && q->whole)
+	if (q->ask != NULL && q->whole && !q->upgrade)
 		proxy_body_end(q);
 	request_wake(q);
 }
@@ -243,16 +255,19 @@ static struct box *signed_box(struct request *q)
 	const char *verb = strcmp(q->method, "POST") == 0 ? "write" : "read";
 	_cleanup_free_ struct sign_query *s = malloc(sizeof(*s));
 	char token[SEAL_TOKEN_SIZE];
+	struct sign_search search;
 	struct box *b;
 
 	if (s == NULL)
 		return NULL;
 	sign_read(q->target, s);
+	if (!sign_search_begin(&search, s, verb))
+		return NULL;
 	for (b = box_next(&q->d->boxes, NULL); b != NULL; b = box_next(&q->d->boxes, b)) {
 		if (b->state != BOX_RUNNING && b->state != BOX_PAUSED)
 			continue;
 		seal_token(&q->d->seal, "access", b->id, token);
-		if (sign_fits(s, verb, token))
+		if (sign_search_fits(&search, token))
 			break;
 	}
 	return b;

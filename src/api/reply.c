@@ -48,6 +48,17 @@ void reply_json(struct request *q, unsigned status, json_t *body)
 	free(text);
 }
 
+/* What a client wrote may be in it, also cut within a character: JSON takes UTF-8 alone. */
+static json_t *words(char *message)
+{
+	json_t *s = json_string(message);
+
+	for (char *p = message; s == NULL && *p != '\0'; p++)
+		if ((unsigned char)*p >= 0x80)
+			*p = '?';
+	return s != NULL ? s : json_string(message);
+}
+
 void reply_error(struct request *q, unsigned status, const char *fmt, ...)
 {
 	char message[512];
@@ -56,7 +67,7 @@ void reply_error(struct request *q, unsigned status, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
-	reply_json(q, status, json_pack("{s:i,s:s+}", "code", (int)status, "message", message, ""));
+	reply_json(q, status, json_pack("{s:i,s:o}", "code", (int)status, "message", words(message)));
 	if (status == 429)
 		reply_field(q, "Retry-After", "1");
 }

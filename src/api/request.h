@@ -14,6 +14,7 @@ enum {
 	REQUEST_TARGET_MAX = 16 * 1024,
 	REQUEST_ANSWER_FIELDS = 8,
 };
+#define REQUEST_TIME_MAX_MS INT64_C(253402300799999) /* the last that has four digits for its year */
 
 struct route;
 
@@ -24,6 +25,7 @@ struct request {
 	struct MHD_Connection *conn;
 	char *target;       /* path and query as they came; owned */
 	const char *method; /* MHD's */
+	struct request *next, **at; /* while it is suspended: of all that are */
 	bool begun, whole, suspended, watched, gone, queued, cut;
 	uint64_t discarded;
 
@@ -33,13 +35,17 @@ struct request {
 	bool v2;
 	char word[WHERE_ID_MAX + 1]; /* what stands for {id} in the path */
 	struct buf body;
+	char *list, *names; /* ids in the query, owned; those that come next */
+	json_t *found;      /* of them, owned */
+	uint64_t until_ms;
 	bool too_big, unknown; /* the body was; nobody with a key asks */
 
 	/* a sandbox's traffic */
 	struct where where;
 	bool cors, resuming;
 	struct ask *ask;
-	bool started; /* the ask was sent its head */
+	bool upgrade;          /* the client asks for another protocol, and the port is no part of brig */
+	struct tunnel *tunnel; /* it speaks that protocol */
 
 	/* the answer */
 	struct MHD_Response *answer; /* owned until queued */
@@ -83,14 +89,40 @@ void proxy_begin(struct request *q);
 size_t proxy_body(struct request *q, const void *p, size_t n);
 void proxy_body_end(struct request *q);
 
+/* ---- tunnel.c ---- */
+/* Whether the head asks for a switch of protocols that can be passed on: Upgrade with one word, named by Connection, of
+ * a GET without a body. */
+bool tunnel_asked(const struct request *q);
+/* The answer for a keeper's 101: bytes go both ways from then on, until either side ends. */
+struct MHD_Response *tunnel_response(struct request *q);
+void tunnel_step(struct request *q);
+/* Cut both sides. Accepts a request that has none. */
+void tunnel_end(struct request *q);
+
 /* ---- box.c ---- */
 /* The caller's sandbox of this name; else NULL, and 404 is the answer. */
 struct box *request_box(struct request *q);
 json_t *box_short(const struct daemon *d, const struct box *b); /* Sandbox */
 json_t *box_detail(const struct daemon *d, const struct box *b, bool listed); /* SandboxDetail, ListedSandbox */
-/* "2026-11-30T11:22:33.444Z" */
-enum { STAMP_SIZE = 32 };
-void stamp(int64_t ms, char dst[STAMP_SIZE]);
+
+/* ---- list.c ---- */
+struct page {
+	unsigned long limit;
+	int64_t from_ms; /* with from_id: the last row of the page before */
+	char from_id[BOX_ID_SIZE]; /* "" = this is the first page */
+};
+/* `limit` (1 to max; max when there is none) and `nextToken` of the query. False: the answer says what is wrong. */
+bool must_check page_read(struct request *q, unsigned long max, struct page *ret);
+/* The answer's field that names the next page. */
+void page_next(struct request *q, int64_t last_ms, const char *last_id);
+
+/* ---- metrics.c ---- */
+typedef bool request_wants_fn(const struct request *q, const struct box *b);
+/*
+ * Ask the keeper (docs/envd.md) of the next of q->names that lives, is wanted (wants: NULL = each is) and can be reached; its id
+ * is q->word then, and done as ask_json_open's, owned by q. False: there is no more, or q->until_ms has come.
+ */
+bool must_check request_ask_next(struct request *q, const char *target, uint64_t limit_ms, request_wants_fn *wants, ask_done_fn *done);
 
 #define ROUTE(method, path, scope, body, handler) void handler(struct request *q, json_t *body_);
 #include "api/routes.def"

@@ -16,6 +16,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -25,55 +26,15 @@
 #include <sys/socket.h>
 
 enum {
-	CONNECTION_MEMORY = 48 * 1024, /* head and buffers */
+	CONNECTION_MEMORY = 32 * 1024, /* head and buffers; MHD clears half of it, so an idle stream has that much */
 	CONNECTION_SECONDS = 120,
+	CROWD = 64, /* requests */
 	DISCARD_MAX = 1024 * 1024, /* of a body nobody with a key sends */
 };
 
 const char *request_field(const struct request *q, const char *name)
 {
 	return MHD_lookup_connection_value(q->conn, MHD_HEADER_KIND, name);
-}
-
-/* ---- suspending ---- */
-
-static void client_ready(struct source *s, uint32_t events)
-{
-	struct request *q = (struct request *)s;
-	uint32_t end = EPOLLHUP | EPOLLERR | (q->whole ? (uint32_t)EPOLLRDHUP : 0);
-
-	if ((events & end) == 0)
-		return;
-	q->gone = true;
-	request_wake(q);
-}
-
-static void unwatch(struct request *q)
-{
-	if (q->watched)
-		loop_unwatch(&q->d->loop, &q->client);
-	q->watched = false;
-	q->client.fd = -1;
-}
-
-static void suspend(struct request *q)
-{
-	const union MHD_ConnectionInfo *i = MHD_get_connection_info(q->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-	if (i != NULL && !q->watched) {
-		q->client = (struct source){.ready = client_ready, .fd = i->connect_fd};
-		q->watched = loop_watch(&q->d->loop, &q->client) == 0;
-	}
-	q->suspended = true;
-	MHD_suspend_connection(q->conn);
-}
-
-void request_wake(struct request *q)
-{
-	if (!q->suspended)
-		return;
-	q->suspended = false;
-	MHD_resume_connection(q->conn);
 }
 
 /* ---- the answer ---- */
@@ -101,7 +62,7 @@ ssize_t answer_read(void *cls, uint64_t pos, char *dst, size_t n)
 	case ASK_BODY:
 		break;
 	}
-	suspend(q);
+	request_suspend(q);
 	return 0;
 }
 
@@ -114,7 +75,7 @@ static enum MHD_Result answer(struct request *q)
 		return MHD_NO;
 	}
 	if (q->answer == NULL) {
-		suspend(q);
+		request_suspend(q);
 		return MHD_YES;
 	}
 	r = MHD_queue_response(q->conn, q->status, q->answer);
@@ -141,6 +102,7 @@ static void *on_line(void *cls, const char *uri, struct MHD_Connection *conn)
 	q->target = strdup(uri);
 	buf_init(&q->body, REQUEST_BODY_MAX);
 	a->requests++;
+	a->most = MAX(a->most, a->requests);
 	return q;
 }
 
@@ -214,17 +176,25 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 {
 	struct api *a = cls;
 	struct request *q = *con_cls;
+	const char *fault;
+	bool endless;
 	size_t n;
 
-	(void)conn;
 	(void)url;
-	(void)version;
 	if (q == NULL || q->target == NULL || q->gone)
 		return MHD_NO;
 	q->method = method;
 	if (!q->begun) {
 		q->begun = true;
 		q->d = a->d;
+		fault = framing_fault(conn, version, &endless);
+		if (endless)
+			return MHD_NO;
+		if (fault != NULL) { /* answered before its body, which ends the connection */
+			reply_error(q, 400, "%s", fault);
+			reply_field(q, "Connection", "close");
+			return answer(q);
+		}
 		begin(q);
 		return MHD_YES;
 	}
@@ -234,17 +204,30 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 		if (q->unknown && q->discarded > DISCARD_MAX)
 			return MHD_NO;
 		if (n == 0)
-			suspend(q);
+			request_suspend(q);
 		return MHD_YES;
 	}
 	if (!q->whole) {
 		q->whole = true;
 		if (q->route != NULL)
 			route_run(q);
-		else if (q->ask != NULL)
+		else if (q->ask != NULL && !q->upgrade) /* then the end is the client's to say, in that protocol */
 			proxy_body_end(q);
 	}
 	return answer(q);
+}
+
+/*
+ * MHD reads once for each event, and a client's end that came together with its request brings no second one: the connection
+ * would stay until its time is over. To be told again that it ended makes one. Requests that MHD has read are answered before.
+ */
+static void tell_end(struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *i = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	char c;
+
+	if (i != NULL && recv(i->connect_fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		(void)shutdown(i->connect_fd, SHUT_RD);
 }
 
 static void on_done(void *cls, struct MHD_Connection *conn, void **con_cls, enum MHD_RequestTerminationCode why)
@@ -252,20 +235,24 @@ static void on_done(void *cls, struct MHD_Connection *conn, void **con_cls, enum
 	struct api *a = cls;
 	struct request *q = *con_cls;
 
-	(void)conn;
-	(void)why;
 	*con_cls = NULL;
 	if (q == NULL)
 		return;
+	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK && !q->upgrade)
+		tell_end(conn);
 	if (q->d != NULL) {
 		life_forget(q->d, q);
 		ask_json_forget(&q->d->asks, q);
-		unwatch(q);
+		request_unwatch(q);
 	}
+	(void)request_unlist(q);
+	tunnel_end(q);
 	ask_drop(q->ask);
 	if (q->answer != NULL)
 		MHD_destroy_response(q->answer);
 	buf_done(&q->body);
+	json_decref(q->found);
+	free(q->list);
 	free(q->target);
 	a->requests--;
 	loop_free_later(&a->d->loop, q); /* its client's events may be in this turn */
@@ -282,7 +269,7 @@ static void on_log(void *cls, const char *fmt, va_list ap)
 
 static struct MHD_Daemon *start(struct api *a, int fd, const char *key, const char *cert)
 {
-	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (key != NULL ? MHD_USE_TLS : 0u);
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | (key != NULL ? MHD_USE_TLS : 0u);
 	struct MHD_OptionItem tls[] = {{key != NULL ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, NULL},
 				       {MHD_OPTION_HTTPS_MEM_CERT, 0, NULL},
 				       {MHD_OPTION_END, 0, NULL}};
@@ -307,12 +294,10 @@ int api_open(struct daemon *d, struct api **ret, struct err *e)
 	if (a == NULL)
 		return err_no_memory(e);
 	a->d = d;
-	a->connections = listen_connections();
+	a->connections = listen_connections(d->config->tls_key != NULL);
 	r = listen_open(d->config->listen, &fd, &a->port, e);
-	if (r == 0 && d->config->tls_key != NULL)
-		r = listen_read_pem(d->config->tls_key, &key, e);
-	if (r == 0 && d->config->tls_cert != NULL)
-		r = listen_read_pem(d->config->tls_cert, &cert, e);
+	if (r == 0)
+		r = tls_read(d->config, &key, &cert, e);
 	if (r == 0) {
 		a->mhd = start(a, fd, key, cert);
 		if (a->mhd == NULL)
@@ -344,11 +329,23 @@ void server_events(struct source *s, uint32_t events)
 uint16_t api_port(const struct api *a) { return a->port; }
 uint32_t api_requests(const struct api *a) { return a->requests; }
 
+/* What a crowd took goes back to the system when the crowd has gone. */
+static void give_back(struct api *a)
+{
+	if (a->most < CROWD || a->requests > a->most / 4)
+		return;
+	a->most = a->requests;
+	(void)malloc_trim(0);
+}
+
 int api_turn(struct api *a)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	(void)MHD_run(a->mhd);
+	give_back(a);
+	if (tunnel_turn(a))
+		return 0;
 	if (MHD_get_timeout(a->mhd, &ms) != MHD_YES)
 		return -1;
 	return (int)MIN(ms, 60000ULL);
@@ -360,12 +357,15 @@ void api_quiesce(struct api *a)
 
 	if (fd >= 0)
 		(void)close(fd);
+	tunnel_end_all(a); /* by themselves they would not end */
 }
 
 void api_close(struct api *a)
 {
 	if (a == NULL)
 		return;
+	tunnel_end_all(a);
+	request_wake_all(a);
 	if (a->mhd != NULL)
 		MHD_stop_daemon(a->mhd);
 	free(a);

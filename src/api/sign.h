@@ -5,6 +5,7 @@
  */
 #include "base/err.h"
 
+#include <sodium.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,5 +24,15 @@ struct sign_query {
 void sign_read(const char *target, struct sign_query *ret);
 /* Whether it was made with this token; in constant time. Says nothing of its expiration. */
 bool sign_fits(const struct sign_query *q, const char *verb, const char *token);
+
+/* The same for one query and many tokens: what comes before the token, up to 4 KiB, is hashed once. */
+struct sign_search {
+	const struct sign_query *q;
+	crypto_hash_sha256_state before;
+	uint8_t want[crypto_hash_sha256_BYTES];
+};
+/* False: no token made this signature. */
+bool sign_search_begin(struct sign_search *s, const struct sign_query *q, const char *verb);
+bool sign_search_fits(const struct sign_search *s, const char *token);
 /* Whether its time is over. One that is no number is over. */
 bool sign_over(const struct sign_query *q, int64_t now_s);

@@ -8,6 +8,7 @@
  * offset; the block is compacted only when an append needs the room at its front, so steady
  * traffic does not copy. Growth doubles, bounded by max + the offset's slack. */
 
+#define BUF_FIRST 1000u /* most hold one short message; a block of this size shares a page with others */
 #define BUF_MIN 4096u
 
 void buf_init(struct buf *b, size_t max) { *b = (struct buf){.max = max}; }
@@ -35,7 +36,7 @@ uint8_t *buf_reserve(struct buf *b, size_t n)
 		b->off = 0;
 		return b->data + b->len;
 	}
-	cap = b->cap < BUF_MIN ? BUF_MIN : b->cap;
+	cap = need <= BUF_FIRST ? BUF_FIRST : b->cap < BUF_MIN ? BUF_MIN : b->cap;
 	while (cap < need) {
 		if (cap > SIZE_MAX / 2)
 			return NULL;

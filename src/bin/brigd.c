@@ -5,8 +5,8 @@
  * starts a brig-spawn of its own, on a socket pair, and everything goes with it.
  */
 #include "api/api.h"
+#include "api/dev.h"
 #include "base/cleanup.h"
-#include "base/units.h"
 #include "core/config.h"
 #include "daemon/daemon.h"
 #include "daemon/key.h"
@@ -14,24 +14,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
-enum { EXIT_USAGE = 2, STOP_MS = 10000, SPAWN_FD = 3 };
+enum { EXIT_USAGE = 2, STOP_MS = 10000 };
 
 static const char usage[] =
     "usage: brigd [--config FILE] [--check-config]\n"
-    "       brigd --dev [--port N]\n"
+    "       brigd --dev [--port N] [--pool N]\n"
     "       brigd [--config FILE | --state DIR] key create [--tenant T] [--name N] [--scopes S] [--expires TIME]\n"
-    "       brigd [--config FILE | --state DIR] key list\n"
+    "       brigd [--config FILE | --state DIR] key list [--json]\n"
     "       brigd [--config FILE | --state DIR] key remove ID\n"
     "       brigd --version | --help\n"
     "\n"
@@ -40,14 +35,16 @@ static const char usage[] =
     "  --dev           serve templates base and code-interpreter-v1 on 127.0.0.1, with a\n"
     "                  state folder and a key that are thrown away at the end\n"
     "  --port N        with --dev: the port (default 7080, 0 = a free one)\n"
+    "  --pool N        with --dev: so many sandboxes of each template are kept ready (default 0)\n"
     "  --state DIR     for key: the state folder, in place of the configuration's\n"
     "\n"
     "A key is shown once, when it is made. Scopes: read, write, metrics (default read,write).\n"
     "TIME is a duration such as 90m or 12h; without it the key does not expire.\n";
 
 struct options {
-	const char *config, *state, *tenant, *name, *scopes, *expires;
-	unsigned port;
+	const char *config, *state;
+	struct key_words key;
+	unsigned port, pool;
 	bool check, dev;
 };
 
@@ -75,185 +72,17 @@ static int read_config(const char *path, struct config *ret, struct err *e)
 	return config_load(path, text, (size_t)n, ret, e);
 }
 
-/* ---- keys ---- */
-
-static void show_key(const struct store_key *k, void *arg)
-{
-	const char *word;
-	size_t at = 0;
-	bool first = true;
-
-	(void)arg;
-	printf("%s  %-16s %-16s ", k->id, k->tenant, k->name[0] != '\0' ? k->name : "-");
-	while ((word = key_scope_word(k->scopes, &at)) != NULL) {
-		printf("%s%s", first ? "" : ",", word);
-		first = false;
-	}
-	if (k->expires_ms == 0)
-		puts("  never expires");
-	else
-		printf("  %s\n", k->expires_ms <= daemon_now_ms() ? "expired" : "expires");
-}
-
-static int key_create(const struct options *o, struct store *s, const struct seal *seal, struct err *e)
-{
-	char key[KEY_SIZE];
-	uint32_t scopes;
-	uint64_t span_ms = 0;
-	int r = key_scopes(o->scopes, &scopes, e);
-
-	if (r == 0 && o->expires != NULL)
-		r = units_duration(o->expires, &span_ms, e);
-	if (r == 0)
-		r = key_make(s, seal, o->tenant, o->name, scopes, daemon_now_ms(),
-			     span_ms > 0 ? daemon_now_ms() + (int64_t)span_ms : 0, key, e);
-	if (r == 0)
-		puts(key);
-	return r;
-}
-
-static int key_command(const struct options *o, char **words, int n, struct err *e)
+/* The keys of the state folder that is named, else of the configuration's. */
+static int keys(const struct options *o, char **words, int n, struct err *e)
 {
 	struct config c = {.state = NULL};
-	_cleanup_close_ int dir_fd = -1;
-	struct store *s = NULL;
-	struct seal seal;
-	const char *state = o->state;
-	int r = state == NULL ? read_config(o->config, &c, e) : 0;
+	int r = o->state == NULL ? read_config(o->config, &c, e) : 0;
 
-	if (r < 0)
-		return r;
-	state = state != NULL ? state : c.state;
-	dir_fd = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = dir_fd < 0 ? err_set(e, ERR_DENIED, errno, "open the state folder %s: %s", state, strerror(errno)) : 0;
 	if (r == 0)
-		r = seal_open(dir_fd, &seal, e);
-	if (r == 0)
-		r = store_open(state, &s, e);
-	if (r == 0 && n == 1 && strcmp(words[0], "create") == 0)
-		r = key_create(o, s, &seal, e);
-	else if (r == 0 && n == 1 && strcmp(words[0], "list") == 0)
-		r = store_keys(s, show_key, NULL, e);
-	else if (r == 0 && n == 2 && strcmp(words[0], "remove") == 0) {
-		r = store_key_remove(s, words[1], e);
-		if (r == -ENOENT)
-			r = err_set(e, ERR_NOT_FOUND, ENOENT, "there is no key %.32s", words[1]);
-	} else if (r == 0) {
-		r = err_set(e, ERR_INVALID, EINVAL, "key: create, list or remove ID; see --help");
-	}
-	store_close(s);
+		r = key_command(o->state != NULL ? o->state : c.state, &o->key, words, n, e);
 	config_done(&c);
 	return r;
 }
-
-/* ---- --dev ---- */
-
-struct dev {
-	char dir[32];
-	pid_t spawn;
-	int fd; /* ours of the pair */
-};
-
-static int dev_folder(struct dev *v, struct config *c, unsigned port, struct err *e)
-{
-	char state[64], spawn[64], listen[32];
-	int r;
-
-	(void)strcpy(v->dir, "/tmp/brigd-dev-XXXXXX");
-	if (mkdtemp(v->dir) == NULL) {
-		v->dir[0] = '\0';
-		return err_set(e, ERR_DENIED, errno, "make a folder in /tmp");
-	}
-	(void)snprintf(state, sizeof(state), "%s/state", v->dir);
-	(void)snprintf(spawn, sizeof(spawn), "%s/spawn.sock", v->dir);
-	r = config_dev(state, spawn, c, e);
-	if (r < 0)
-		return r;
-	(void)snprintf(listen, sizeof(listen), "127.0.0.1:%u", port);
-	free(c->listen);
-	c->listen = strdup(listen);
-	return c->listen == NULL ? err_no_memory(e) : 0;
-}
-
-/* brig-spawn beside us, else where it is installed. */
-static void dev_exec(const struct dev *v, int fd)
-{
-	char self[4096], path[4200], box[64];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
-
-	self[n > 0 ? n : 0] = '\0';
-	slash = strrchr(self, '/');
-	if (slash != NULL)
-		*slash = '\0';
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (fd != SPAWN_FD ? dup2(fd, SPAWN_FD) < 0 : fcntl(fd, F_SETFD, 0) < 0) /* without close-on-exec */
-		_exit(127);
-	(void)snprintf(path, sizeof(path), "%s/brig-spawn", self);
-	(void)snprintf(box, sizeof(box), "%s/box", v->dir);
-	(void)execl(path, "brig-spawn", "--dev", "--fd", "3", "--box", box, (char *)NULL);
-	(void)execl(BRIG_LIBEXECDIR "/brig-spawn", "brig-spawn", "--dev", "--fd", "3", "--box", box, (char *)NULL);
-	(void)fprintf(stderr, "brigd: brig-spawn: %s\n", strerror(errno));
-	_exit(127);
-}
-
-static int dev_spawn(struct dev *v, struct err *e)
-{
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_set(e, ERR_INTERNAL, errno, "make a socket pair");
-	v->spawn = fork();
-	if (v->spawn == 0)
-		dev_exec(v, pair[1]);
-	(void)close(pair[1]);
-	v->fd = pair[0];
-	return v->spawn < 0 ? err_set(e, ERR_INTERNAL, errno, "start brig-spawn") : 0;
-}
-
-static int dev_hello(struct daemon *d, const struct api *a, struct config *c, struct err *e)
-{
-	char key[KEY_SIZE], domain[32];
-	int r;
-
-	(void)snprintf(domain, sizeof(domain), "localhost:%u", api_port(a));
-	free(c->domain);
-	c->domain = strdup(domain);
-	if (c->domain == NULL)
-		return err_no_memory(e);
-	r = key_make(d->store, &d->seal, "dev", "dev", SCOPE_READ | SCOPE_WRITE | SCOPE_METRICS, daemon_now_ms(), 0,
-			 key, e);
-
-	if (r < 0)
-		return r;
-	printf("export E2B_API_KEY=%s\nexport E2B_API_URL=http://127.0.0.1:%u\nexport E2B_SANDBOX_URL=http://127.0.0.1:%u\n",
-	       key, api_port(a), api_port(a));
-	(void)fflush(stdout);
-	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-	(void)st;
-	(void)kind;
-	(void)at;
-	(void)remove(path);
-	return 0;
-}
-
-static void dev_done(struct dev *v)
-{
-	if (v->fd >= 0)
-		(void)close(v->fd);
-	if (v->spawn > 0) {
-		(void)kill(v->spawn, SIGTERM);
-		(void)waitpid(v->spawn, NULL, 0);
-	}
-	if (v->dir[0] != '\0')
-		(void)nftw(v->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
-/* ---- serving ---- */
 
 static void signalled(struct source *s, uint32_t events)
 {
@@ -324,13 +153,15 @@ static void ready(const struct config *c, const struct api *a)
 static int run(const struct options *o, struct err *e)
 {
 	struct config c = {.state = NULL};
-	struct dev v = {.fd = -1};
+	struct dev v = DEV_INIT;
 	struct daemon d = {.loop = {.epoll_fd = -1}, .spawner = {.src = {.fd = -1}}};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct api *a = NULL;
 	bool opened = false;
-	int r = o->dev ? dev_folder(&v, &c, o->port, e) : read_config(o->config, &c, e);
+	int r = o->dev ? dev_folder(&v, &c, (uint16_t)o->port, o->pool, e) : read_config(o->config, &c, e);
 
+	if (r == 0 && o->check)
+		r = api_check(&c, e);
 	if (r == 0 && o->check) {
 		printf("%s: %u templates, fine\n", o->config, c.templates_n);
 		config_done(&c);
@@ -365,24 +196,34 @@ static int run(const struct options *o, struct err *e)
 	return r;
 }
 
+static bool number(const char *text, unsigned long most, unsigned *ret)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	*ret = (unsigned)n;
+	return *end == '\0' && text[0] >= '0' && text[0] <= '9' && n <= most;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {{"config", required_argument, NULL, 'c'},
 					      {"check-config", no_argument, NULL, 'k'},
 					      {"dev", no_argument, NULL, 'd'},
 					      {"port", required_argument, NULL, 'p'},
+					      {"pool", required_argument, NULL, 'l'},
 					      {"state", required_argument, NULL, 's'},
 					      {"tenant", required_argument, NULL, 't'},
 					      {"name", required_argument, NULL, 'n'},
 					      {"scopes", required_argument, NULL, 'o'},
 					      {"expires", required_argument, NULL, 'e'},
+					      {"json", no_argument, NULL, 'j'},
 					      {"version", no_argument, NULL, 'v'},
 					      {"help", no_argument, NULL, 'h'},
 					      {NULL, 0, NULL, 0}};
-	struct options o = {.config = "/etc/brig/brigd.yaml", .tenant = "default", .name = "", .scopes = "read,write",
-			    .port = 7080};
+	struct options o = {.config = "/etc/brig/brigd.yaml", .port = 7080,
+			    .key = {.tenant = "default", .name = "", .scopes = "read,write"}};
 	struct err e = ERR_INIT;
-	char *end;
 	int opt, r;
 
 	while ((opt = getopt_long(argc, argv, "", longs, NULL)) != -1) {
@@ -391,17 +232,23 @@ int main(int argc, char **argv)
 		case 'k': o.check = true; break;
 		case 'd': o.dev = true; break;
 		case 'p':
-			o.port = (unsigned)strtoul(optarg, &end, 10);
-			if (*end != '\0' || optarg[0] < '0' || optarg[0] > '9' || o.port > 65535) {
+			if (!number(optarg, 65535, &o.port)) {
 				(void)fputs("brigd: --port: 0 to 65535\n", stderr);
 				return EXIT_USAGE;
 			}
 			break;
+		case 'l':
+			if (!number(optarg, CONFIG_POOL_MAX, &o.pool)) {
+				(void)fprintf(stderr, "brigd: --pool: 0 to %d\n", CONFIG_POOL_MAX);
+				return EXIT_USAGE;
+			}
+			break;
 		case 's': o.state = optarg; break;
-		case 't': o.tenant = optarg; break;
-		case 'n': o.name = optarg; break;
-		case 'o': o.scopes = optarg; break;
-		case 'e': o.expires = optarg; break;
+		case 't': o.key.tenant = optarg; break;
+		case 'n': o.key.name = optarg; break;
+		case 'o': o.key.scopes = optarg; break;
+		case 'e': o.key.expires = optarg; break;
+		case 'j': o.key.json = true; break;
 		case 'v': puts("brigd " BRIG_VERSION); return 0;
 		case 'h': (void)fputs(usage, stdout); return 0;
 		default: (void)fputs(usage, stderr); return EXIT_USAGE;
@@ -410,7 +257,7 @@ int main(int argc, char **argv)
 	argc -= optind;
 	argv += optind;
 	if (argc > 1 && strcmp(argv[0], "key") == 0)
-		r = key_command(&o, argv + 1, argc - 1, &e);
+		r = keys(&o, argv + 1, argc - 1, &e);
 	else if (argc > 0)
 		r = err_set(&e, ERR_INVALID, EINVAL, "unknown word '%.32s'; see --help", argv[0]);
 	else

@@ -93,6 +93,10 @@ struct bench_spawner {
 	int fd; /* -1: none, `why` says why */
 	char why[200];
 };
+/* In a spawner: orders that come by fd, until there are no more. 0 or -errno. */
+int must_check bench_serve(int fd, const struct bench_site *site, enum bench_place place);
+/* Why an order was not carried out. Returns -1. */
+int bench_fault(struct bench_answer *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void bench_spawners_start(struct bench_spawner s[PLACE_COUNT], const struct bench_site *site);
 void bench_spawners_stop(struct bench_spawner s[PLACE_COUNT]);
 /* One order, one answer; a->ok is false with a reason when anything failed. */
@@ -136,6 +140,17 @@ struct bench_result {
 	uint32_t burst_failed[ROW_COUNT];
 	double load; /* load average when it began */
 };
+
+/* A run: what is chosen in res is measured into it. */
+struct bench_plan {
+	struct bench_site site;
+	struct bench_spawner sp[PLACE_COUNT];
+	struct bench_result res;
+	uint32_t next_n;  /* container ids */
+	uint32_t shuffle; /* state of the generator */
+};
+/* 0, -ENOMEM, -EINTR: a signal that ends us is pending. */
+int must_check bench_measure(struct bench_plan *p);
 
 struct bench_verdict {
 	bool known, holds;

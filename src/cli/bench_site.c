@@ -9,10 +9,10 @@
 #include "cli/bench_priv.h"
 
 #include "base/cleanup.h"
+#include "sys/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -189,18 +189,9 @@ int bench_site_make(struct bench_site *s, struct err *e)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at)
-{
-	(void)st;
-	(void)what;
-	(void)at;
-	(void)remove(path);
-	return 0;
-}
-
 void bench_site_remove(const struct bench_site *s)
 {
-	(void)nftw(s->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	(void)!tree_remove(AT_FDCWD, s->dir);
 }
 
 /* One word of a row's table entry, @cmd excepted. */

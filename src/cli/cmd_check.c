@@ -6,8 +6,8 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/suggest.h"
-#include "cli/command.h"
-#include "cli/say.h"
+#include "cmd/command.h"
+#include "cmd/say.h"
 #include "spawn/host_report.h"
 #include "tier/tier.h"
 
@@ -127,9 +127,8 @@ static int check_run(int argc, char **argv)
 		if (o->id == O_TIER)
 			only = value;
 	}
-	if (r == 0 && argv[p.at] != NULL)
-		r = err_set(&e, ERR_INVALID, EINVAL, "%s: it takes no operands",
-			    quote(argv[p.at], q));
+	if (r == 0)
+		r = opt_no_operands(argv, p.at, &e);
 	if (r == 0 && only != NULL && tier_by_name(only) == NULL) {
 		struct suggest s = SUGGEST(only);
 

@@ -5,7 +5,9 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "cli/command.h"
-#include "cli/say.h"
+#include "cli/remote.h"
+#include "cmd/complete.h"
+#include "cmd/say.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,64 +20,21 @@ static const struct opt opts[] = {
 #undef OPT
 };
 
-/* Text inside single quotes of a shell; ' becomes '\'' (all three shells read it so). */
-static void quoted(const char *s)
+/* What each command takes: brig-client says that of its own. */
+static int print_commands(const char *shell)
 {
-	for (; *s != '\0'; s++) {
-		if (*s == '\'')
-			(void)fputs("'\\''", stdout);
-		else
-			(void)putchar(*s);
-	}
-}
+	const struct complete_set all = {commands, commands_n};
 
-static void command_names(void)
-{
 	for (unsigned int i = 0; i < commands_n; i++)
-		(void)printf("%s%s", i > 0 ? " " : "", commands[i].name);
+		if (commands[i].impl != &command_remote)
+			complete_for(shell)(&commands[i], &all);
+	return remote_completion(shell);
 }
 
-static bool offers_commands(const struct command *c)
+static int print_bash(const struct complete_set *all)
 {
-	return c->impl->words != NULL && strcmp(c->impl->words, "COMMANDS") == 0;
-}
+	int r;
 
-/* ---- bash ---- */
-
-static void bash_command(const struct command *c)
-{
-	(void)printf("\t%s)\n\t\tcase $prev in\n", c->name);
-	for (unsigned int i = 0; i < c->impl->nopts; i++) {
-		const struct opt *o = &c->impl->opts[i];
-
-		if (o->value == VAL_NONE)
-			continue;
-		(void)printf("\t\t--%s", o->name);
-		if (o->letter != '\0')
-			(void)printf("|-%c", o->letter);
-		(void)printf(") ");
-		if (o->value == VAL_WORDS)
-			(void)printf("mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$cur\"); return ;;\n", o->words);
-		else if (o->value == VAL_DIR)
-			(void)printf("mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); return ;;\n");
-		else if (o->value == VAL_FILE)
-			(void)printf("mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); return ;;\n");
-		else
-			(void)printf("return ;;\n");
-	}
-	(void)printf("\t\tesac\n\t\topts='");
-	for (unsigned int i = 0; i < c->impl->nopts; i++)
-		(void)printf("%s--%s", i > 0 ? " " : "", c->impl->opts[i].name);
-	(void)printf("'\n\t\twords='");
-	if (offers_commands(c))
-		command_names();
-	else if (c->impl->words != NULL)
-		(void)fputs(c->impl->words, stdout);
-	(void)printf("' ;;\n");
-}
-
-static void print_bash(void)
-{
 	(void)printf("# bash completion for brig; made by 'brig completion bash'\n"
 		     "_brig()\n{\n"
 		     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
@@ -83,10 +42,9 @@ static void print_bash(void)
 		     "\tCOMPREPLY=()\n"
 		     "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
 		     "\t\tmapfile -t COMPREPLY < <(compgen -W '");
-	command_names();
+	complete_names(all);
 	(void)printf("' -- \"$cur\")\n\t\treturn\n\tfi\n\tcase ${COMP_WORDS[1]} in\n");
-	for (unsigned int i = 0; i < commands_n; i++)
-		bash_command(&commands[i]);
+	r = print_commands("bash");
 	(void)printf("\tesac\n"
 		     "\tif [[ $cur == -* ]]; then\n"
 		     "\t\tmapfile -t COMPREPLY < <(compgen -W \"$opts\" -- \"$cur\")\n"
@@ -96,47 +54,19 @@ static void print_bash(void)
 		     "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
 		     "\tfi\n}\n"
 		     "complete -o filenames -F _brig brig\n");
+	return r;
 }
 
-/* ---- zsh ---- */
-
-/* Help text inside '...[...]' of _arguments: brackets and colons have a meaning there. */
-static void zsh_text(const char *s)
+static int print_zsh(const struct complete_set *all)
 {
-	for (; *s != '\0'; s++) {
-		if (*s == '[' || *s == ']' || *s == ':' || *s == '\\')
-			(void)putchar('\\');
-		if (*s == '\'')
-			(void)fputs("'\\''", stdout);
-		else
-			(void)putchar(*s);
-	}
-}
+	int r;
 
-static void zsh_option(const struct opt *o)
-{
-	(void)printf(" \\\n\t\t\t'*--%s%s[", o->name, o->value != VAL_NONE ? "=" : "");
-	zsh_text(o->help);
-	(void)putchar(']');
-	if (o->value == VAL_WORDS)
-		(void)printf(":%s:(%s)", o->arg, o->words);
-	else if (o->value == VAL_FILE)
-		(void)printf(":file:_files");
-	else if (o->value == VAL_DIR)
-		(void)printf(":folder:_files -/");
-	else if (o->value == VAL_TEXT)
-		(void)printf(":value:");
-	(void)putchar('\'');
-}
-
-static void print_zsh(void)
-{
 	(void)printf("#compdef brig\n# zsh completion for brig; made by 'brig completion zsh'\n"
 		     "_brig() {\n"
 		     "\tlocal -a commands\n\tcommands=(\n");
-	for (unsigned int i = 0; i < commands_n; i++) {
-		(void)printf("\t\t'%s:", commands[i].name);
-		zsh_text(commands[i].summary);
+	for (unsigned int i = 0; i < all->n; i++) {
+		(void)printf("\t\t'%s:", all->v[i].name);
+		complete_zsh_text(all->v[i].summary);
 		(void)printf("'\n");
 	}
 	(void)printf("\t)\n"
@@ -145,79 +75,29 @@ static void print_zsh(void)
 		     "\tlocal command=$words[2]\n"
 		     "\tshift words\n\t(( CURRENT-- ))\n"
 		     "\tcase $command in\n");
-	for (unsigned int i = 0; i < commands_n; i++) {
-		const struct command *c = &commands[i];
-
-		(void)printf("\t%s)\n\t\t_arguments -s -S", c->name);
-		for (unsigned int k = 0; k < c->impl->nopts; k++)
-			zsh_option(&c->impl->opts[k]);
-		if (offers_commands(c)) {
-			(void)printf(" \\\n\t\t\t'*:command:(");
-			command_names();
-			(void)printf(")'");
-		} else if (c->impl->words != NULL && c->impl->words[0] != '\0') {
-			(void)printf(" \\\n\t\t\t'*:word:(%s)'", c->impl->words);
-		} else if (c->impl->words == NULL) {
-			(void)printf(" \\\n\t\t\t'*:file:_files'");
-		}
-		(void)printf(" ;;\n");
-	}
+	r = print_commands("zsh");
 	(void)printf("\tesac\n}\n_brig \"$@\"\n");
+	return r;
 }
 
-/* ---- fish ---- */
-
-static void fish_option(const struct command *c, const struct opt *o)
-{
-	(void)printf("complete -c brig -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name);
-	if (o->letter != '\0')
-		(void)printf(" -s %c", o->letter);
-	if (o->value == VAL_WORDS)
-		(void)printf(" -x -a '%s'", o->words);
-	else if (o->value == VAL_FILE)
-		(void)printf(" -r -F");
-	else if (o->value == VAL_DIR)
-		(void)printf(" -x -a '(__fish_complete_directories)'");
-	else if (o->value == VAL_TEXT)
-		(void)printf(" -x");
-	(void)printf(" -d '");
-	quoted(o->help);
-	(void)printf("'\n");
-}
-
-static void print_fish(void)
+static int print_fish(const struct complete_set *all)
 {
 	(void)printf("# fish completion for brig; made by 'brig completion fish'\n");
-	for (unsigned int i = 0; i < commands_n; i++) {
-		const struct command *c = &commands[i];
-
-		(void)printf("complete -c brig -n __fish_use_subcommand -f -a %s -d '", c->name);
-		quoted(c->summary);
+	for (unsigned int i = 0; i < all->n; i++) {
+		(void)printf("complete -c brig -n __fish_use_subcommand -f -a %s -d '", all->v[i].name);
+		complete_quoted(all->v[i].summary);
 		(void)printf("'\n");
 	}
-	for (unsigned int i = 0; i < commands_n; i++) {
-		const struct command *c = &commands[i];
-
-		if (c->impl->words != NULL) {
-			(void)printf("complete -c brig -n '__fish_seen_subcommand_from %s' -f -a '",
-				     c->name);
-			if (offers_commands(c))
-				command_names();
-			else
-				quoted(c->impl->words);
-			(void)printf("'\n");
-		}
-		for (unsigned int k = 0; k < c->impl->nopts; k++)
-			fish_option(c, &c->impl->opts[k]);
-	}
+	return print_commands("fish");
 }
 
 static int completion_run(int argc, char **argv)
 {
 	static const struct {
 		const char *shell;
-		void (*print)(void);
+		int (*print)(const struct complete_set *all);
 	} shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
+	const struct complete_set all = {commands, commands_n};
 	struct err e = ERR_INIT;
 	char q[QUOTE_MAX];
 
@@ -226,10 +106,12 @@ static int completion_run(int argc, char **argv)
 		return say_usage("completion", &e);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
+		int r;
+
 		if (strcmp(argv[1], shells[i].shell) != 0)
 			continue;
-		shells[i].print();
-		return fflush(stdout) == 0 ? 0 : EXIT_FAULT;
+		r = shells[i].print(&all);
+		return fflush(stdout) == 0 ? r : EXIT_FAULT;
 	}
 	(void)err_set(&e, ERR_INVALID, EINVAL, "no completion for %s: there is bash, zsh and fish",
 		      quote(argv[1], q));

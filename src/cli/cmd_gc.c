@@ -1,11 +1,9 @@
 /* `brig gc`: what crashed sandboxes left behind is removed by the next start anyway; this does it now. */
 #include "base/num.h"
-#include "base/quote.h"
-#include "cli/command.h"
-#include "cli/say.h"
+#include "cmd/command.h"
+#include "cmd/say.h"
 #include "spawn/runner.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,20 +12,11 @@
 
 static int gc_run(int argc, char **argv)
 {
-	struct opt_parser p = opt_parser(opts, ARRAY_LEN(opts), argv);
-	const struct opt *o = NULL;
-	const char *value = NULL;
 	struct err e = ERR_INIT;
-	char q[QUOTE_MAX];
-	bool json = false;
-	int r;
+	bool json;
+	int r = opt_alone(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &e);
 
 	(void)argc;
-	while ((r = opt_next(&p, &o, &value, &e)) > 0)
-		json = json || o->id == O_JSON;
-	if (r == 0 && argv[p.at] != NULL)
-		r = err_set(&e, ERR_INVALID, EINVAL, "%s: it takes no operands",
-			    quote(argv[p.at], q));
 	if (r < 0)
 		return say_usage("gc", &e);
 	r = runner_sweep();

@@ -2,8 +2,10 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/suggest.h"
-#include "cli/help.h"
-#include "cli/say.h"
+#include "cli/command.h"
+#include "cli/remote.h"
+#include "cmd/help.h"
+#include "cmd/say.h"
 
 #include <errno.h>
 
@@ -14,6 +16,16 @@ static const struct opt opts[] = {
 #undef OPT
 };
 
+int cli_help(void)
+{
+	return help_list("brig runs code that nobody trusts in a disposable sandbox.\n\n"
+			 "usage: brig COMMAND [OPTION]...\n\n",
+			 commands, commands_n,
+			 "\n'brig help COMMAND' explains one command. Try:\n\n"
+			 "  brig run -- python3 -c 'print(6 * 7)'\n"
+			 "  brig check\n");
+}
+
 static int help_run(int argc, char **argv)
 {
 	const struct command *c;
@@ -21,10 +33,10 @@ static int help_run(int argc, char **argv)
 	char q[QUOTE_MAX];
 
 	if (argc < 2)
-		return help_all();
+		return cli_help();
 	c = command_find(argv[1]);
 	if (c != NULL && argc == 2)
-		return help_command(c);
+		return c->impl == &command_remote ? remote_help(c) : help_command(c);
 	if (c != NULL) {
 		(void)err_set(&e, ERR_INVALID, EINVAL, "one command at a time");
 	} else {

@@ -5,9 +5,9 @@
 #include "base/quote.h"
 #include "base/suggest.h"
 #include "base/units.h"
-#include "cli/help.h"
+#include "cmd/help.h"
 #include "cli/image_box.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -69,21 +69,6 @@ static int image_run(int argc, char **argv)
 	if (command_wants_help(c, argv + 1))
 		return help_command(c);
 	return c->impl->run(argc - 1, argv + 1);
-}
-
-int image_plain_opts(const struct opt *o, unsigned int n, char *const *argv, int json_id, bool *ret_json, int *ret_at,
-		     struct err *e)
-{
-	struct opt_parser p = opt_parser(o, n, argv);
-	const struct opt *row = NULL;
-	const char *value = NULL;
-	int r;
-
-	*ret_json = false;
-	while ((r = opt_next(&p, &row, &value, e)) > 0)
-		*ret_json = *ret_json || row->id == json_id;
-	*ret_at = p.at;
-	return r;
 }
 
 void image_show_progress(void *arg, uint64_t bytes, uint64_t entries)

@@ -1,6 +1,6 @@
 #pragma once
 /* What the sub-commands of `brig image` share. */
-#include "cli/command.h"
+#include "cmd/command.h"
 #include "image/image.h"
 
 #include <stdbool.h>
@@ -13,9 +13,6 @@ struct image_box;
 
 /* Say how to get help after wrong usage of a sub-command ("list"). Returns EXIT_FAULT. */
 int image_usage(const char *sub, const struct err *e);
-/* Options of a sub-command that has none but --json. *ret_at: argv's first operand. 0 or -errno. */
-int must_check image_plain_opts(const struct opt *opts, unsigned int nopts, char *const *argv, int json_id,
-				bool *ret_json, int *ret_at, struct err *e);
 /* Show how far a long intake is, on a terminal; an image_progress. */
 void image_show_progress(void *arg, uint64_t bytes, uint64_t entries);
 /* What to do with an image that came in. */

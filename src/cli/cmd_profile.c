@@ -2,9 +2,9 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/units.h"
-#include "cli/command.h"
+#include "cmd/command.h"
 #include "cli/run_args.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 #include "core/profile.h"
 #include "tier/tier.h"
 
@@ -46,6 +46,7 @@ static void print_text(const struct spec *s, const struct profile *p)
 	line("timeout", s->timeout_ms == 0 ? "none" : units_duration_text(s->timeout_ms, t));
 	line("root", root_mode_name(s->root));
 	line("root_caps", root_caps_name(s->root_caps));
+	line("sudo", sudo_use_name(s->sudo));
 	line("workdir", s->workdir != NULL ? quote(s->workdir, q) : "/workspace");
 	line("user", s->user != NULL ? s->user : "the image's default");
 	line("egress", "deny-all");
@@ -71,12 +72,12 @@ static void print_json(const struct spec *s, const struct profile *p)
 	}
 	while ((word = require_word(s->require, &at)) != NULL)
 		(void)json_array_append_new(need, json_string(word));
-	top = json_pack("{s:s?, s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:s, s:s, s:s?, s:s?, s:o, s:o}",
+	top = json_pack("{s:s?, s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:s, s:s, s:s, s:s?, s:s?, s:o, s:o}",
 			"name", p->name, "tier", s->tier, "image", s->image, "memory",
 			(json_int_t)s->memory, "disk", (json_int_t)s->disk, "cpus",
 			s->cpu_milli / 1000.0, "pids", (json_int_t)s->pids, "timeout_ms",
 			(json_int_t)s->timeout_ms, "root", root_mode_name(s->root), "root_caps",
-			root_caps_name(s->root_caps), "workdir", s->workdir, "user", s->user,
+			root_caps_name(s->root_caps), "sudo", sudo_use_name(s->sudo), "workdir", s->workdir, "user", s->user,
 			"require", need, "env", env);
 	(void)json_dumpf(top, stdout, JSON_INDENT(2));
 	(void)putchar('\n');

@@ -3,9 +3,9 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
-#include "cli/command.h"
+#include "cmd/command.h"
 #include "cli/launch_receipt.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 #include "receipt/receipt.h"
 
 #include <errno.h>

@@ -5,14 +5,14 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
-#include "cli/command.h"
+#include "cmd/command.h"
 #include "cli/launch.h"
 #include "cli/launch_receipt.h"
 #include "cli/run_args.h"
 #include "cli/run_files.h"
 #include "cli/run_patch.h"
 #include "cli/run_report.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 #include "cli/script.h"
 
 #include <errno.h>
@@ -154,7 +154,8 @@ static int make_plan(struct plan *p, struct err *e)
 		r = make_argv(p, script > 0, e);
 	if (r == 0)
 		r = run_files_plan(a, script > 0 ? &p->script : NULL, &p->files, e);
-	if (r == 0 && a->one[RUN_RECEIPT] != NULL) /* last: nothing after it fails without freeing it */
+	a->spec.measure = a->one[RUN_RECEIPT] != NULL;
+	if (r == 0 && a->spec.measure) /* last: nothing after it fails without freeing it */
 		r = launch_receipt_new(a->one[RUN_RECEIPT], &p->receipt, e);
 	return r;
 }

@@ -4,8 +4,9 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/suggest.h"
-#include "cli/help.h"
-#include "cli/say.h"
+#include "cli/remote.h"
+#include "cmd/help.h"
+#include "cmd/say.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,6 +20,9 @@ const struct command commands[] = {
 #define COMMAND(id, name, usage, summary) {name, usage, summary, &command_##id},
 #include "cli/commands.def"
 #undef COMMAND
+#define CLIENT(id, name, usage, summary) {name, usage, summary, &command_remote},
+#include "cmd/client_commands.def"
+#undef CLIENT
 };
 const unsigned int commands_n = ARRAY_LEN(commands);
 
@@ -47,18 +51,6 @@ static int unknown_command(const char *name)
 	return say_usage(NULL, &e);
 }
 
-bool command_wants_help(const struct command *c, char *const *argv)
-{
-	struct opt_parser p = opt_parser(c->impl->opts, c->impl->nopts, argv);
-	const struct opt *o = NULL;
-	const char *v;
-
-	while (opt_next(&p, &o, &v, NULL) > 0)
-		if (o->letter == 'h')
-			return true;
-	return false;
-}
-
 int cli_main(int argc, char **argv)
 {
 	const struct command *c;
@@ -71,7 +63,7 @@ int cli_main(int argc, char **argv)
 		return say_usage(NULL, &e);
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		return help_all();
+		return cli_help();
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
 		return command_find("version")->impl->run(1, argv + 1);
 	c = command_find(argv[1]);

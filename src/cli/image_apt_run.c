@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 #include "sys/loop.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
  */
 #include "cli/cmd_image.h"
 #include "cli/image_box.h"
-#include "cli/opt.h"
+#include "cmd/opt.h"
 
 struct image_asked {
 	const char *what; /* the operand */

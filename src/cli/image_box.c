@@ -10,7 +10,7 @@
 #include "cli/cmd_image.h"
 #include "cli/image_words.h"
 #include "cli/launch.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 #include "sys/file.h"
 #include "sys/ids.h"
 

@@ -5,7 +5,7 @@
 #include "base/quote.h"
 #include "cli/image_apt.h"
 #include "cli/image_asked.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 #include "image/oci_config.h"
 #include "sys/file.h"
 

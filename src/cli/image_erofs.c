@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "cli/image_asked.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 
 #include <errno.h>
 #include <inttypes.h>

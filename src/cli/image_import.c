@@ -5,7 +5,7 @@
 #include "base/quote.h"
 #include "cli/image_asked.h"
 #include "cli/image_oci.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 #include "image/kind.h"
 
 #include <errno.h>

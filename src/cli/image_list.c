@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "base/units.h"
 #include "cli/cmd_image.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -55,11 +55,9 @@ static int list_run(int argc, char **argv)
 	struct listing l = {.all = NULL};
 	struct err e = ERR_INIT;
 	bool json;
-	int at, r = image_plain_opts(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &at, &e);
+	int r = opt_alone(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &e);
 
 	(void)argc;
-	if (r == 0 && argv[at] != NULL)
-		r = err_set(&e, ERR_INVALID, EINVAL, "it takes no operands");
 	if (r < 0)
 		return image_usage("list", &e);
 	if (json)

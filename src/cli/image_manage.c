@@ -1,7 +1,7 @@
 /* `brig image tag`, `verify`, `remove` and `gc`: names, and what is worth keeping. */
 #include "base/num.h"
 #include "cli/cmd_image.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static int tag_run(int argc, char **argv)
 	struct image_found f = {.lock_fd = -1};
 	struct err e = ERR_INIT;
 	bool json;
-	int at, r = image_plain_opts(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &at, &e);
+	int at, r = opt_one(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &at, &e);
 
 	if (r == 0 && argc - at != 2)
 		r = err_set(&e, ERR_INVALID, EINVAL, "an IMAGE and a NAME are needed");
@@ -41,7 +41,7 @@ static int verify_run(int argc, char **argv)
 	struct image_info info;
 	struct err e = ERR_INIT;
 	bool json;
-	int at, r = image_plain_opts(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &at, &e);
+	int at, r = opt_one(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &at, &e);
 
 	if (r == 0 && argc - at != 1)
 		r = err_set(&e, ERR_INVALID, EINVAL, "one IMAGE is needed");
@@ -64,7 +64,7 @@ static int remove_run(int argc, char **argv)
 {
 	struct err e = ERR_INIT;
 	bool json;
-	int at, r = image_plain_opts(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &at, &e);
+	int at, r = opt_one(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &at, &e);
 
 	if (r == 0 && argc - at < 1)
 		r = err_set(&e, ERR_INVALID, EINVAL, "at least one IMAGE is needed");
@@ -80,10 +80,9 @@ static int gc_run(int argc, char **argv)
 	struct err e = ERR_INIT;
 	char text[64];
 	bool json;
-	int at, r = image_plain_opts(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &at, &e);
+	int r = opt_alone(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &e);
 
-	if (r == 0 && argc != at)
-		r = err_set(&e, ERR_INVALID, EINVAL, "it takes no operands");
+	(void)argc;
 	if (r < 0)
 		return image_usage("gc", &e);
 	r = image_gc(&e);

@@ -7,7 +7,8 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
-#include "cli/say.h"
+#include "cmd/say.h"
+#include "sys/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -67,24 +68,6 @@ static int cache_folder(char **ret, struct err *e)
 	return n < 0 ? no_memory(e) : 0;
 }
 
-/* Two levels of files and folders, which is all that a build's folder has. Best effort: the next build tries again. */
-static void remove_flat(int dirfd, const char *name, int depth)
-{
-	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *ent;
-
-	while (d != NULL && (ent = readdir(d)) != NULL)
-		if (strcmp(ent->d_name, ".") != 0 && strcmp(ent->d_name, "..") != 0 &&
-		    unlinkat(fd, ent->d_name, 0) < 0 && depth > 0)
-			remove_flat(fd, ent->d_name, depth - 1);
-	if (d != NULL)
-		(void)closedir(d);
-	else if (fd >= 0)
-		(void)close(fd);
-	(void)unlinkat(dirfd, name, AT_REMOVEDIR);
-}
-
 /* What killed builders left: folders that nobody holds. */
 static void sweep(int cache)
 {
@@ -99,7 +82,7 @@ static void sweep(int cache)
 			continue;
 		one = openat(fd, ent->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (one >= 0 && flock(one, LOCK_EX | LOCK_NB) == 0)
-			remove_flat(fd, ent->d_name, 2);
+			(void)!tree_remove(fd, ent->d_name); /* the next build tries again */
 	}
 	if (d != NULL)
 		(void)closedir(d);
@@ -171,7 +154,7 @@ int apt_folders_make(const char *sources, bool show, struct apt_folders *d, stru
 void apt_folders_done(struct apt_folders *d, bool keep)
 {
 	if (!keep && d->get != NULL)
-		remove_flat(AT_FDCWD, d->get, 2);
+		(void)!tree_remove(AT_FDCWD, d->get);
 	if (d->lock_fd >= 0)
 		(void)close(d->lock_fd);
 	if (d->get_fd >= 0)
@@ -186,7 +169,7 @@ void image_debs_done(struct image_debs *d)
 {
 	if (d->dir != NULL) {
 		*strrchr(d->dir, '/') = '\0'; /* of .../get-random/debs */
-		remove_flat(AT_FDCWD, d->dir, 2);
+		(void)!tree_remove(AT_FDCWD, d->dir);
 	}
 	if (d->lock_fd >= 0)
 		(void)close(d->lock_fd);

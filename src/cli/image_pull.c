@@ -5,7 +5,7 @@
 #include "cli/image_asked.h"
 #include "cli/image_local.h"
 #include "cli/image_oci.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 #include "gate/judge.h"
 
 #include <errno.h>

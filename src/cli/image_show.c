@@ -3,7 +3,7 @@
 #include "base/quote.h"
 #include "base/units.h"
 #include "cli/cmd_image.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -76,7 +76,7 @@ static int show_run(int argc, char **argv)
 	struct image_info info;
 	struct err e = ERR_INIT;
 	bool json;
-	int at, r = image_plain_opts(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &at, &e);
+	int at, r = opt_one(opts, ARRAY_LEN(opts), argv, O_JSON, &json, &at, &e);
 
 	(void)argc;
 	if (r == 0 && (argv[at] == NULL || argv[at + 1] != NULL))

@@ -8,7 +8,7 @@
 #include "cli/egress_log.h"
 #include "cli/launch_files.h"
 #include "cli/launch_receipt.h"
-#include "cli/outlet.h"
+#include "cmd/outlet.h"
 #include "core/spec.h"
 #include "session/session.h"
 #include "spawn/runner.h"

@@ -3,26 +3,28 @@
  * A start with a receipt.
  *
  *      brig                                    the command's process
- *      EXEC, a socket, a file of the host
- *      opens the file, loads the key, reads    starts, and measures itself;
- *      what the host knows                     PID 1 itself meanwhile
- *                                   <-------   PID 1's half
- *                                   <-------   the process's half
- *      compares; a difference ends it here
- *                    PROBE_GO      ------->    execve(2)
+ *      opens the file, reads the key and
+ *      what the host knows
+ *      EXEC, what to expect of the    ------>  starts, and measures itself;
+ *      walls, a socket, a host's file          PID 1 itself meanwhile
+ *                                              compares; a difference ends it here
+ *                                   <-------   the report
+ *      compares; a difference ends             execve(2)
+ *      the sandbox
  *      composes, signs, writes                 runs
  *
- * The halves come in any order, each once. They are hostile and go through probe_decode before
- * anything looks at them; a message larger than any half is none.
+ * brig does what is not needed before while the command runs already. The report is hostile and goes through
+ * probe_check before anything looks at it; a message larger than any report is none.
  */
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
 #include "cli/run_report.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 #include "core/state.h"
 #include "receipt/receipt.h"
 #include "sys/ids.h"
+#include "sys/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { USUAL_REPORT = 8192 };
+enum { USUAL_REPORT = 12 * 1024 };
 
 struct launch_receipt {
 	const char *path;
@@ -45,10 +47,13 @@ struct launch_receipt {
 	struct receipt_host host;
 	struct utsname uts;
 	struct buf out;
-	struct probe probe;
-	struct receipt_diffs diffs;
-	int heard; /* halves, enum probe_half */
-	uint8_t message[PROBE_INIT_MAX + 1];
+	struct probe_expect expect;
+	uint8_t seed[RECEIPT_SEED]; /* until the key is made of it */
+	struct probe_diffs diffs;
+	struct {
+		struct probe probe;
+		uint8_t more; /* shows a message that is too large */
+	} message;
 };
 
 int launch_receipt_new(const char *path, struct launch_receipt **ret, struct err *e)
@@ -58,7 +63,7 @@ int launch_receipt_new(const char *path, struct launch_receipt **ret, struct err
 	if (r == NULL)
 		return err_no_memory(e);
 	r->path = path;
-	r->fd = r->file.fd = -1;
+	r->fd = r->file.fd = r->file.old_fd = -1;
 	buf_init(&r->out, RECEIPT_MAX);
 	*ret = r;
 	return 0;
@@ -77,31 +82,46 @@ void launch_receipt_free(struct launch_receipt *r, bool leaving)
 	hang_up(r);
 	receipt_file_done(&r->file);
 	receipt_key_wipe(&r->key);
+	explicit_bzero(r->seed, sizeof(r->seed));
 	if (leaving)
 		return;
 	buf_done(&r->out);
 	free(r);
 }
 
-static int load_seed(bool make, uint8_t ret[RECEIPT_SEED], struct err *e)
+/* The state folder, its folder for keys, and the key. */
+static int make_seed(char folder[512], uint8_t ret[RECEIPT_SEED], struct err *e)
 {
-	char folder[512];
-	int r = state_dir(folder, sizeof(folder) - sizeof("/keys"), e);
+	int r = state_make_dir(folder, e);
 
-	if (r == 0 && make)
-		r = state_make_dir(folder, e);
 	if (r < 0)
 		return r;
 	memcpy(folder + strlen(folder), "/keys", sizeof("/keys"));
-	if (make)
-		r = state_make_dir(folder, e);
-	else if (access(folder, F_OK) < 0 && errno == ENOENT)
-		r = -ENOENT;
-	if (r == 0)
-		r = receipt_seed_load(folder, make, ret, e);
-	if (r == -ENOENT && !make)
+	r = state_make_dir(folder, e);
+	return r < 0 ? r : receipt_seed_load(folder, true, ret, e);
+}
+
+static int load_seed(bool make, uint8_t ret[RECEIPT_SEED], struct err *e)
+{
+	char folder[512];
+	struct err missing = ERR_INIT;
+	size_t n;
+	int r = state_dir(folder, sizeof(folder) - sizeof("/keys"), e);
+
+	if (r < 0)
+		return r;
+	n = strlen(folder);
+	memcpy(folder + n, "/keys", sizeof("/keys"));
+	r = receipt_seed_load(folder, false, ret, &missing);
+	if (r == -ENOENT && make) {
+		folder[n] = '\0';
+		return make_seed(folder, ret, e);
+	}
+	if (r == -ENOENT)
 		(void)err_set(e, ERR_NOT_FOUND, ENOENT,
 			      "this machine has no signing key: name the signer's by --key");
+	else if (r < 0)
+		*e = missing;
 	return r;
 }
 
@@ -127,12 +147,6 @@ int launch_receipt_key(bool make, uint8_t pub[32], struct err *e)
 		memcpy(pub, k.pub, RECEIPT_PUB);
 	receipt_key_wipe(&k);
 	return r;
-}
-
-uint64_t launch_receipt_flags(const struct spec *spec)
-{
-	/* with a gate whatever is tried would be answered, and recorded, by the gate */
-	return REQ_FD_MEASURE | (spec->egress == NULL ? (uint64_t)REQ_TRY_NET : 0);
 }
 
 int launch_receipt_open(struct launch_receipt *r, int far[2], struct err *e)
@@ -209,30 +223,31 @@ static void fill_host(struct launch_receipt *r, const struct runner *runner,
 int launch_receipt_prepare(struct launch_receipt *r, const struct runner *runner,
 			   const struct spec *spec, char *const *argv, struct err *e)
 {
-	uint8_t seed[RECEIPT_SEED];
 	int ret = receipt_file_open(r->path, &r->file, e);
 
 	if (ret == 0)
-		ret = load_seed(true, seed, e);
+		ret = load_seed(true, r->seed, e);
 	if (ret < 0)
 		return ret;
 	fill_host(r, runner, spec, argv);
-	/* their pages are made now, not when the command waits for us: of most reports */
-	explicit_bzero(r->message, MIN(sizeof(r->message), (size_t)USUAL_REPORT));
-	explicit_bzero(&r->probe, MIN(sizeof(r->probe), (size_t)USUAL_REPORT));
+	receipt_expect(&r->host, &r->expect);
 	ret = receipt_begin(&r->host, &r->out);
-	/* last: it may be what takes longest, and is needed last */
 	if (ret == 0)
-		return make_key(seed, &r->key, e);
-	explicit_bzero(seed, sizeof(seed));
+		return receipt_file_reserve(&r->file, receipt_most(&r->out), e);
 	return err_set(e, ret == -ENOBUFS ? ERR_LIMITED : ERR_INTERNAL, -ret, "--receipt: %s",
 		       ret == -ENOBUFS ? "the settings are too long for one" : strerror(-ret));
 }
 
+const struct probe_expect *launch_receipt_expect(const struct launch_receipt *r) { return &r->expect; }
+
 int launch_receipt_write(struct launch_receipt *r, struct err *e)
 {
-	int ret = receipt_compose(&r->host, &r->probe, &r->diffs, r->key.pub, &r->out);
+	/* it may be what takes longest: libsodium asks the processor what it can do */
+	int ret = make_key(r->seed, &r->key, e);
 
+	if (ret < 0)
+		return ret;
+	ret = receipt_compose(&r->host, &r->message.probe, &r->diffs, r->key.pub, &r->out);
 	if (ret == 0)
 		ret = receipt_seal(&r->key, &r->out);
 	receipt_key_wipe(&r->key);
@@ -243,6 +258,11 @@ int launch_receipt_write(struct launch_receipt *r, struct err *e)
 	return ret;
 }
 
+int launch_receipt_replaced_fd(const struct launch_receipt *r)
+{
+	return r == NULL || !r->written ? -1 : r->file.old_fd;
+}
+
 int launch_receipt_sync(struct launch_receipt *r, struct err *e)
 {
 	return r->written ? receipt_file_sync(&r->file, e) : 0;
@@ -251,56 +271,41 @@ int launch_receipt_sync(struct launch_receipt *r, struct err *e)
 /* The receipt tells of the refusal too. */
 static int refuse(struct launch_receipt *r, struct err *e)
 {
-	const struct receipt_diffs *d = &r->diffs;
+	const struct probe_diffs *d = &r->diffs;
 	int ret = launch_receipt_write(r, e);
 
 	if (ret < 0)
 		return ret;
-	for (uint32_t i = 0; i < MIN(d->n, (uint32_t)RECEIPT_DIFFS_MAX); i++)
+	for (uint32_t i = 0; i < MIN(d->n, (uint32_t)PROBE_DIFFS_MAX); i++)
 		say("receipt: %s: asked for %s, measured %s", d->d[i].wall, d->d[i].asked,
 		    d->d[i].found);
-	return err_set(
-	    e, ERR_UNSUPPORTED, EPERM,
-	    "the sandbox is not as asked for (%u difference%s): the command was not started", d->n,
-	    d->n == 1 ? "" : "s");
-}
-
-/* As launch_receipt_hear, for one half. */
-static int hear_half(struct launch_receipt *r, struct err *e)
-{
-	ssize_t n = recv(r->fd, r->message, sizeof(r->message), MSG_DONTWAIT);
-	int half;
-
-	if (n < 0 && errno == EAGAIN)
-		return 0;
-	if (n <= 0) {
-		hang_up(r);
-		return 0;
-	}
-	half = probe_decode(r->message, (size_t)n, &r->probe, e);
-	if (half < 0)
-		return half;
-	if ((r->heard & half) != 0)
-		return err_set(e, ERR_LOST, EPROTO, "the agent reported on its walls twice");
-	r->heard |= half;
-	return 1;
+	/* an agent that found nothing may have run it */
+	return err_set(e, ERR_UNSUPPORTED, EPERM, "the sandbox is not as asked for (%u difference%s): %s", d->n,
+		       d->n == 1 ? "" : "s",
+		       r->message.probe.head.differences > 0 || (r->expect.flags & EXPECT_STOP) != 0
+			   ? "the command was not started"
+			   : "its agent did not notice, and it was ended");
 }
 
 int launch_receipt_hear(struct launch_receipt *r, struct err *e)
 {
-	static const uint8_t go = PROBE_GO;
+	ssize_t n;
 	int ret;
 
-	do
-		ret = hear_half(r, e);
-	while (ret > 0 && r->heard != PROBE_WHOLE);
-	if (ret <= 0)
+	pages_make(&r->message, USUAL_REPORT);
+	n = recv(r->fd, &r->message, sizeof(r->message), MSG_DONTWAIT);
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	hang_up(r);
+	if (n <= 0)
+		return 0;
+	ret = probe_check(&r->message.probe, (size_t)n, e);
+	if (ret < 0)
 		return ret;
-	receipt_compare(&r->host, &r->probe, &r->diffs);
+	receipt_compare(&r->host, &r->message.probe, &r->diffs);
 	if (r->diffs.n > 0)
 		return refuse(r, e);
-	/* whether anybody takes it is what the request's result says */
-	(void)send(r->fd, &go, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-	hang_up(r);
+	if (r->message.probe.head.differences > 0)
+		return err_set(e, ERR_LOST, EPROTO, "the agent compares the walls in another way");
 	return 1;
 }

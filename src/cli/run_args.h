@@ -3,7 +3,7 @@
  * What the words after `brig run` ask for. Parsing touches nothing outside the process; loading
  * reads the profile and the caller's variables, and checks the merged settings.
  */
-#include "cli/opt.h"
+#include "cmd/opt.h"
 #include "core/profile.h"
 #include "core/spec.h"
 
@@ -35,13 +35,3 @@ struct run_args {
 int must_check run_args_parse(char *const *argv, struct run_args *ret, struct err *e);
 int must_check run_args_load(struct run_args *a, struct err *e);
 void run_args_done(struct run_args *a); /* accepts a zeroed or half-filled struct */
-
-/* SRC:DST split at the last colon. Both owned by the caller. dst is NULL when there is none. */
-struct path_pair {
-	char *left, *right;
-};
-void path_pair_done(struct path_pair *p);
-/* --file: right becomes an absolute path inside. */
-int must_check parse_file_in(const char *word, struct path_pair *ret, struct err *e);
-/* --out: left becomes an absolute path inside. */
-int must_check parse_file_out(const char *word, struct path_pair *ret, struct err *e);

@@ -6,7 +6,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/units.h"
-#include "cli/say.h"
+#include "cmd/say.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -2,6 +2,7 @@
 /* From --file, --out, --exclude, --gitignore and --out-patch to the copies of a launch. */
 #include "cli/launch_files.h"
 #include "cli/run_args.h"
+#include "cli/run_path.h"
 #include "cli/script.h"
 
 /* One thing that was copied in, before and after the command, for --out-patch. */

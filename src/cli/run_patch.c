@@ -9,7 +9,7 @@
  */
 #include "base/cleanup.h"
 #include "base/quote.h"
-#include "cli/command.h"
+#include "cmd/command.h"
 #include "cli/launch.h"
 
 #include <errno.h>

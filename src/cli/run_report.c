@@ -8,8 +8,8 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/units.h"
-#include "cli/command.h"
-#include "cli/say.h"
+#include "cmd/command.h"
+#include "cmd/say.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "core/config.h"
+#include "core/config_priv.h"
 /*
  * The file becomes a tree first (core/yaml_tree.h), whose keys are then looked up in config_keys.def; each row names the
  * function that reads its value. The file is the operator's own, and read as strictly as a stranger's: what
@@ -7,165 +7,10 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/suggest.h"
-#include "base/units.h"
-#include "core/yaml_tree.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LOWER  "abcdefghijklmnopqrstuvwxyz"
-#define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define DIGITS "0123456789"
-
-enum { PATH_LEN_MAX = 4095, WORD_LEN_MAX = 255 };
-
-struct load {
-	const char *file;
-	struct config *c;
-	struct err *e;
-};
-
-struct key;
-typedef int (*key_read)(struct load *l, const struct key *k, const struct yaml_node *n, void *field);
-struct key {
-	const char *name, *text;
-	size_t field;
-	key_read read;
-};
-
-static int refuse(struct load *l, const struct key *k, const struct yaml_node *n)
-{
-	char q[QUOTE_MAX];
-
-	if (n->kind != YAML_WORD)
-		return yaml_refuse(l->file, n->line, l->e, "%s: %s is expected here", k->name, k->text);
-	return yaml_refuse(l->file, n->line, l->e, "%s: %s cannot stand here: %s is expected", k->name,
-			   quote(n->text, q), k->text);
-}
-
-/* ---- words ---- */
-
-static int keep(struct load *l, const struct yaml_node *n, void *field)
-{
-	char **dst = (char **)field;
-
-	free(*dst);
-	*dst = strdup(n->text);
-	return *dst == NULL ? err_no_memory(l->e) : 0;
-}
-
-static bool made_of(const char *s, size_t max, const char *of)
-{
-	size_t n = strlen(s);
-
-	return n > 0 && n <= max && s[0] != '-' && s[0] != '.' && strspn(s, of) == n;
-}
-
-static bool path_ok(const char *s)
-{
-	return s[0] == '/' && s[1] != '\0' && strlen(s) <= PATH_LEN_MAX && strchr(s, '\n') == NULL;
-}
-
-static int read_version(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	return n->kind == YAML_WORD && strcmp(n->text, "1") == 0 ? keep(l, n, field) : refuse(l, k, n);
-}
-
-static int read_path(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	return n->kind == YAML_WORD && path_ok(n->text) ? keep(l, n, field) : refuse(l, k, n);
-}
-
-/* ADDRESS:PORT, [ADDRESS]:PORT, unix:/PATH; whoever binds it looks at the address. */
-static bool listen_ok(const char *s)
-{
-	const char *colon = strrchr(s, ':');
-	uint64_t port = 0;
-
-	if (strncmp(s, "unix:", 5) == 0)
-		return path_ok(s + 5);
-	if (colon == NULL || colon == s || strlen(s) > WORD_LEN_MAX || units_count(colon + 1, UINT16_MAX, &port, NULL) < 0)
-		return false;
-	if (s[0] == '[')
-		return colon[-1] == ']' && colon - s > 3 &&
-		       strspn(s + 1, DIGITS "abcdefABCDEF:.") == (size_t)(colon - s) - 2;
-	return strspn(s, DIGITS ".") == (size_t)(colon - s);
-}
-
-static int read_listen(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	return n->kind == YAML_WORD && listen_ok(n->text) ? keep(l, n, field) : refuse(l, k, n);
-}
-
-static int read_domain(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	bool good = n->kind == YAML_WORD && made_of(n->text, 190, LOWER DIGITS ".-") && strstr(n->text, "..") == NULL;
-
-	return good ? keep(l, n, field) : refuse(l, k, n);
-}
-
-static int read_user(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	return n->kind == YAML_WORD && made_of(n->text, 32, LOWER UPPER DIGITS "_.-") ? keep(l, n, field) : refuse(l, k, n);
-}
-
-static int read_image(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	bool good = n->kind == YAML_WORD && (path_ok(n->text) || made_of(n->text, WORD_LEN_MAX, LOWER UPPER DIGITS "._-/:"));
-
-	return good ? keep(l, n, field) : refuse(l, k, n);
-}
-
-static int read_flag(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	if (n->kind != YAML_WORD || n->quoted || (strcmp(n->text, "true") != 0 && strcmp(n->text, "false") != 0))
-		return refuse(l, k, n);
-	*(bool *)field = n->text[0] == 't';
-	return 0;
-}
-
-static int read_egress(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	if (n->kind != YAML_WORD || (strcmp(n->text, "narrow") != 0 && strcmp(n->text, "any") != 0))
-		return refuse(l, k, n);
-	*(bool *)field = n->text[0] == 'a';
-	return 0;
-}
-
-/* ---- numbers ---- */
-
-static int read_count(struct load *l, const struct key *k, const struct yaml_node *n, uint64_t min, uint64_t max,
-		      void *field)
-{
-	uint64_t v = 0;
-
-	if (n->kind != YAML_WORD || units_count(n->text, max, &v, NULL) < 0 || v < min)
-		return refuse(l, k, n);
-	*(uint32_t *)field = (uint32_t)v;
-	return 0;
-}
-
-static int read_sandboxes(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	return read_count(l, k, n, 1, CONFIG_SANDBOXES_MAX, field);
-}
-
-static int read_pool(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	return read_count(l, k, n, 0, CONFIG_POOL_MAX, field);
-}
-
-static int read_timeout(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
-{
-	uint64_t v = 0;
-
-	if (n->kind != YAML_WORD || units_duration(n->text, &v, NULL) < 0 || v < 1000 ||
-	    v > SPEC_TIMEOUT_MAX_MS)
-		return refuse(l, k, n);
-	*(uint64_t *)field = v;
-	return 0;
-}
 
 /* ---- maps ---- */
 
@@ -194,13 +39,14 @@ static int read_keys(struct load *l, const struct key *rows, size_t count, const
 }
 
 static const struct key tls_keys[] = {
-#define TLS(id, name, field, read, text) {name, text, offsetof(struct config, field), read_##read},
+#define TLS(id, name, field, read, text) {name, text, offsetof(struct config, field), config_read_##read},
 #define TOP(...)
+#define TENANT(...)
 #define TEMPLATE(...)
 #include "core/config_keys.def"
 };
 
-static int read_tls(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
+static int config_read_tls(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
 {
 	int r;
 
@@ -213,9 +59,9 @@ static int read_tls(struct load *l, const struct key *k, const struct yaml_node 
 	return r;
 }
 
-static bool name_ok(const char *s) { return made_of(s, CONFIG_NAME_MAX, LOWER UPPER DIGITS "._-/") && s[0] != '/'; }
+static bool name_ok(const char *s) { return config_made_of(s, CONFIG_NAME_MAX, LOWER UPPER DIGITS "._-/") && s[0] != '/'; }
 
-static int read_aliases(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
+static int config_read_aliases(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
 {
 	struct strv *v = (struct strv *)field;
 
@@ -223,7 +69,7 @@ static int read_aliases(struct load *l, const struct key *k, const struct yaml_n
 		return yaml_refuse(l->file, n->line, l->e, "%s: %s is expected here", k->name, k->text);
 	for (const struct yaml_node *w = n->child; w != NULL; w = w->next) {
 		if (w->kind != YAML_WORD || !name_ok(w->text))
-			return refuse(l, k, w);
+			return config_refuse(l, k, w);
 		if (v->n == CONFIG_ALIASES_MAX)
 			return yaml_refuse(l->file, w->line, l->e, "alias: more than %d", CONFIG_ALIASES_MAX);
 		if (config_template(l->c, w->text) != NULL)
@@ -235,9 +81,10 @@ static int read_aliases(struct load *l, const struct key *k, const struct yaml_n
 }
 
 static const struct key template_keys[] = {
-#define TEMPLATE(id, name, field, read, text) {name, text, offsetof(struct config_template, field), read_##read},
+#define TEMPLATE(id, name, field, read, text) {name, text, offsetof(struct config_template, field), config_read_##read},
 #define TOP(...)
 #define TLS(...)
+#define TENANT(...)
 #include "core/config_keys.def"
 };
 
@@ -273,7 +120,7 @@ static int read_template(struct load *l, const struct yaml_node *n)
 	return r < 0 ? r : read_keys(l, template_keys, ARRAY_LEN(template_keys), n, t);
 }
 
-static int read_templates(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
+static int config_read_templates(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
 {
 	int r = 0;
 
@@ -285,9 +132,53 @@ static int read_templates(struct load *l, const struct key *k, const struct yaml
 	return r;
 }
 
-static const struct key top_keys[] = {
-#define TOP(id, name, field, read, text) {name, text, offsetof(struct config, field), read_##read},
+static const struct key tenant_keys[] = {
+#define TENANT(id, name, field, read, text) {name, text, offsetof(struct config_tenant, field), config_read_##read},
+#define TOP(...)
 #define TLS(...)
+#define TEMPLATE(...)
+#include "core/config_keys.def"
+};
+
+static int read_tenant(struct load *l, const struct yaml_node *n)
+{
+	struct config_tenant *t = &l->c->tenants[l->c->tenants_n];
+	bool all = strcmp(n->key, "*") == 0;
+	char q[QUOTE_MAX];
+
+	if (!all && (strlen(n->key) >= CONFIG_NAME_MAX || strspn(n->key, LOWER UPPER DIGITS "._-") != strlen(n->key)))
+		return yaml_refuse(l->file, n->line, l->e, "tenants: %s is no tenant: up to 63 letters, digits, '.', '_' and '-', or '*'",
+				   quote(n->key, q));
+	if (l->c->tenants_n == CONFIG_TENANTS_MAX)
+		return yaml_refuse(l->file, n->line, l->e, "tenants: more than %d", CONFIG_TENANTS_MAX);
+	if (n->kind != YAML_MAP || n->child == NULL)
+		return yaml_refuse(l->file, n->line, l->e, "tenants: %s: a map is expected, such as '{max_sandboxes: 10}'", n->key);
+	*t = (struct config_tenant){.name = strdup(n->key)};
+	if (t->name == NULL)
+		return err_no_memory(l->e);
+	l->c->tenants_n++;
+	return read_keys(l, tenant_keys, ARRAY_LEN(tenant_keys), n, t);
+}
+
+static int config_read_tenants(struct load *l, const struct key *k, const struct yaml_node *n, void *field)
+{
+	int r = 0;
+
+	if (n->kind != YAML_MAP || n->child == NULL)
+		return yaml_refuse(l->file, n->line, l->e, "%s: %s is expected here", k->name, k->text);
+	l->c->tenants = calloc(CONFIG_TENANTS_MAX, sizeof(*l->c->tenants));
+	(void)field; /* the same */
+	if (l->c->tenants == NULL)
+		return err_no_memory(l->e);
+	for (n = n->child; r == 0 && n != NULL; n = n->next)
+		r = read_tenant(l, n);
+	return r;
+}
+
+static const struct key top_keys[] = {
+#define TOP(id, name, field, read, text) {name, text, offsetof(struct config, field), config_read_##read},
+#define TLS(...)
+#define TENANT(...)
 #define TEMPLATE(...)
 #include "core/config_keys.def"
 };
@@ -379,40 +270,4 @@ int config_dev(const char *state, const char *spawn, struct config *ret, struct 
 	else
 		*ret = c;
 	return r;
-}
-
-void config_done(struct config *c)
-{
-	for (uint32_t i = 0; i < c->templates_n; i++) {
-		struct config_template *t = &c->templates[i];
-
-		free(t->name);
-		free(t->profile);
-		free(t->image);
-		strv_done(&t->alias);
-	}
-	free(c->templates);
-	free(c->version);
-	free(c->listen);
-	free(c->tls_cert);
-	free(c->tls_key);
-	free(c->domain);
-	free(c->state);
-	free(c->spawn);
-	free(c->user);
-	*c = (struct config){.version = NULL};
-}
-
-const struct config_template *config_template(const struct config *c, const char *name)
-{
-	for (uint32_t i = 0; i < c->templates_n; i++) {
-		const struct config_template *t = &c->templates[i];
-
-		if (strcmp(t->name, name) == 0)
-			return t;
-		for (uint32_t k = 0; k < t->alias.n; k++)
-			if (strcmp(t->alias.v[k], name) == 0)
-				return t;
-	}
-	return NULL;
 }

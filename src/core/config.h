@@ -16,8 +16,16 @@ enum {
 	CONFIG_NAME_MAX = 64, /* bytes of a template's name or alias */
 	CONFIG_TEMPLATES_MAX = 64,
 	CONFIG_ALIASES_MAX = 16,
+	CONFIG_TENANTS_MAX = 256,
 	CONFIG_POOL_MAX = 256,
 	CONFIG_SANDBOXES_MAX = 4096, /* as many as there are records (spawn/record.h) */
+};
+
+/* What sandboxes of one tenant may be alive at once. */
+struct config_tenant {
+	char *name;             /* as keys name it; "*" = of each tenant without a row of its own */
+	uint32_t max_sandboxes; /* 0 = as many as there is room for */
+	uint64_t max_memory;    /* bytes, of their limits together; 0 = not limited */
 };
 
 struct config_template {
@@ -40,6 +48,8 @@ struct config {
 	char *user;               /* NAME or UID of brigd, for brig-spawn as root; NULL = the same as brig-spawn's */
 	uint32_t max_sandboxes;
 	uint64_t default_timeout_ms, max_timeout_ms; /* default <= max */
+	uint32_t tenants_n;
+	struct config_tenant *tenants;
 	uint32_t templates_n;     /* at least 1 */
 	struct config_template *templates;
 };
@@ -51,3 +61,5 @@ int must_check config_dev(const char *state, const char *spawn, struct config *r
 void config_done(struct config *c); /* accepts an all-zero one */
 /* By name or alias; NULL = there is none. */
 const struct config_template *config_template(const struct config *c, const char *name);
+/* The row that holds for a tenant; NULL = there is none, and nothing but max_sandboxes of all. */
+const struct config_tenant *config_tenant(const struct config *c, const char *name);

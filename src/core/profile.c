@@ -24,7 +24,7 @@
 /* What the schema loads. All scalars come as text: "64M" and 0.5 have their own readers. */
 struct raw {
 	char *version, *name, *tier, *image, *memory, *cpus, *pids, *disk, *timeout;
-	char *workdir, *user, *root, *root_caps;
+	char *workdir, *user, *root, *root_caps, *sudo;
 	char **require;
 	unsigned int require_count;
 };
@@ -49,6 +49,7 @@ static const cyaml_schema_field_t raw_fields[] = {
     TEXT(user),
     TEXT(root),
     TEXT(root_caps),
+    TEXT(sudo),
     CYAML_FIELD_SEQUENCE("require", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct raw, require,
 			 &word_schema, 0, 64),
     CYAML_FIELD_IGNORE("env", CYAML_FLAG_OPTIONAL),    /* a free map: read by the scan */
@@ -154,6 +155,8 @@ static int put_words(struct load *l, const struct raw *raw)
 	if (raw->root_caps != NULL && (r = root_caps_parse(raw->root_caps, &s->root_caps, l->e)) < 0)
 		return err_wrap(l->e, r, "%.100s:%d: root_caps", l->file,
 				l->scan->line[PROFILE_ROOT_CAPS]);
+	if (raw->sudo != NULL && (r = sudo_use_parse(raw->sudo, &s->sudo, l->e)) < 0)
+		return err_wrap(l->e, r, "%.100s:%d: sudo", l->file, l->scan->line[PROFILE_SUDO]);
 	for (unsigned int i = 0; i < raw->require_count; i++) {
 		uint32_t bit = 0;
 

@@ -47,8 +47,10 @@ int must_check env_put(struct strv *env, const char *kv);
 int must_check require_parse(const char *word, size_t len, uint32_t *ret, struct err *e);
 /* The words of a set of such bits, in the table's order: the next one from *at (0 at first), NULL after the last. */
 const char *require_word(uint32_t set, size_t *at);
-/* The words root and root_caps take. 0, or an error that lists them. */
+/* The words root, root_caps and sudo take. 0, or an error that lists them. */
 int must_check root_mode_parse(const char *word, enum root_mode *ret, struct err *e);
 int must_check root_caps_parse(const char *word, enum root_caps *ret, struct err *e);
+int must_check sudo_use_parse(const char *word, enum sudo_use *ret, struct err *e);
 const char *root_mode_name(enum root_mode m);
 const char *root_caps_name(enum root_caps c);
+const char *sudo_use_name(enum sudo_use u);

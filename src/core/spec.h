@@ -10,6 +10,7 @@
 
 enum root_mode { ROOT_READONLY, ROOT_OVERLAY };
 enum root_caps { ROOT_CAPS_NONE, ROOT_CAPS_FILES };
+enum sudo_use { SUDO_NO, SUDO_YES, SUDO_ANY /* yes, where the image has room for the program */ };
 
 /* Parts of the wall a caller may insist on (--require); a start that cannot give one is refused. */
 enum require {
@@ -44,7 +45,9 @@ struct spec {
 	uint64_t timeout_ms; /* life span of the sandbox; 0 = none */
 	enum root_mode root;
 	enum root_caps root_caps;
+	enum sudo_use sudo; /* the user it runs as may ask for commands as somebody else: `sudo` inside */
 	uint32_t require; /* REQ_NEED_* */
+	bool measure;     /* the agent measures its walls when it starts: a receipt is asked for */
 	char *see;       /* a host folder shown read-only at /mnt, of image "host" only; NULL = none */
 	struct strv hosts; /* more lines of its /etc/hosts, of image "host" only */
 	bool egress_local; /* its rules may lead to one address each that nothing else opens: brig's own tools only */

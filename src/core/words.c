@@ -1,6 +1,6 @@
 /*
  * The words that profiles and the command line share: environment entries, the names --require
- * takes, and the values of root and root_caps. Input is what a person or a file wrote.
+ * takes, and the values of root, root_caps and sudo. Input is what a person or a file wrote.
  */
 #include "base/num.h"
 #include "base/quote.h"
@@ -79,6 +79,7 @@ int require_parse(const char *word, size_t len, uint32_t *ret, struct err *e)
 
 const char *root_mode_name(enum root_mode m) { return m == ROOT_OVERLAY ? "overlay" : "readonly"; }
 const char *root_caps_name(enum root_caps c) { return c == ROOT_CAPS_FILES ? "files" : "none"; }
+const char *sudo_use_name(enum sudo_use u) { return u == SUDO_NO ? "no" : "yes"; }
 
 int root_mode_parse(const char *word, enum root_mode *ret, struct err *e)
 {
@@ -99,5 +100,15 @@ int root_caps_parse(const char *word, enum root_caps *ret, struct err *e)
 		return err_set(e, ERR_INVALID, EINVAL, "%s is neither 'none' nor 'files'",
 			       quote(word, q));
 	*ret = word[0] == 'n' ? ROOT_CAPS_NONE : ROOT_CAPS_FILES;
+	return 0;
+}
+
+int sudo_use_parse(const char *word, enum sudo_use *ret, struct err *e)
+{
+	char q[QUOTE_MAX];
+
+	if (strcmp(word, "yes") != 0 && strcmp(word, "no") != 0)
+		return err_set(e, ERR_INVALID, EINVAL, "%s is neither 'yes' nor 'no'", quote(word, q));
+	*ret = word[0] == 'y' ? SUDO_YES : SUDO_NO;
 	return 0;
 }

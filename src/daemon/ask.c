@@ -1,12 +1,13 @@
 /*
  * Fed by a keeper, which speaks with a sandbox and is held for hostile: pieces are checked by wire/call.h, one at most is
- * held (72 KiB), and an idle call gives its buffer back. The request waits in `out`, which takes new bytes only while
+ * held (72 KiB), and an idle call gives its buffers back. The request waits in `out`, which takes new bytes only while
  * it is nearly empty.
  */
 #include "daemon/ask.h"
 
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "sys/send.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,24 +16,27 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-enum { OUT_MAX = 256 * 1024, OUT_LOW = 64 * 1024, READ_SIZE = 64 * 1024, IDLE_KEEP = 4096 };
+enum { OUT_MAX = 256 * 1024, OUT_LOW = 64 * 1024, READ_SIZE = 64 * 1024, FIRST_READ = 4096 };
+
+enum { INPUT = EPOLLIN | EPOLLRDHUP };
+
+static void want_output(struct ask *a, bool on)
+{
+	if (a->wants_output == on)
+		return;
+	if (loop_change(a->loop, &a->src, INPUT | (on ? (uint32_t)EPOLLOUT : 0u) | EPOLLET) < 0)
+		a->deaf = true;
+	a->wants_output = on;
+}
 
 static void flush(struct ask *a)
 {
-	while (a->out.len > 0 && !a->deaf) {
-		ssize_t n = send(a->src.fd, buf_head(&a->out), a->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n < 0) /* it has hung up; what it said before is still read */
-			a->deaf = true;
-		else
-			buf_consume(&a->out, (size_t)n);
-	}
-	if (a->deaf || a->out.cap > IDLE_KEEP)
-		buf_done(&a->out);
+	if (!a->deaf && buf_send(&a->out, a->src.fd) < 0)
+		a->deaf = true; /* it has hung up; what it said before is still read */
+	want_output(a, a->out.len > 0 && !a->deaf);
+	if (a->out.len > 0 && !a->deaf)
+		return;
+	buf_done(&a->out); /* sent, or for nobody: an idle call has no buffers */
 }
 
 static void fill(struct ask *a)
@@ -44,7 +48,7 @@ static void fill(struct ask *a)
 
 		if (want == 0)
 			return;
-		dst = buf_reserve(&a->in, a->in.len == 0 && a->left == 0 ? MIN(want, (size_t)IDLE_KEEP) : want);
+		dst = buf_reserve(&a->in, a->in.len == 0 && a->left == 0 ? MIN(want, (size_t)FIRST_READ) : want);
 		if (dst == NULL) {
 			a->eof = true;
 			return;
@@ -59,7 +63,7 @@ static void fill(struct ask *a)
 		if (n > 0)
 			return; /* a piece at a time: who reads comes again */
 	}
-	if (a->in.len == 0 && a->in.cap > IDLE_KEEP)
+	if (a->in.len == 0)
 		buf_done(&a->in);
 }
 
@@ -94,7 +98,7 @@ int ask_open(struct loop *l, const char *path, void (*notify)(struct ask *, void
 	*a = (struct ask){.src = {.ready = ready, .fd = fd}, .loop = l, .notify = notify, .owner = owner};
 	buf_init(&a->in, CALL_HEADER + CALL_PIECE_MAX);
 	buf_init(&a->out, OUT_MAX);
-	r = loop_watch(l, &a->src);
+	r = loop_watch_for(l, &a->src, INPUT | EPOLLET);
 	if (r < 0) {
 		free(a);
 		return r;

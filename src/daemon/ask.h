@@ -27,6 +27,7 @@ struct ask {
 	size_t head_n;   /* ASK_HEAD: bytes of its piece */
 	size_t left;     /* ASK_BODY: bytes of the current piece not read yet */
 	bool readable, eof, deaf; /* deaf: takes no more of the request */
+	bool wants_output; /* watched for room to write */
 };
 
 /* Connect to the socket. -errno: nobody is there. */

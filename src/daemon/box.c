@@ -105,6 +105,7 @@ struct box *box_add(struct box_table *t, const char *id, enum box_state state)
 	}
 	(void)snprintf(b->id, sizeof(b->id), "%s", id);
 	b->state = state;
+	b->denied_known = true;
 	if (t->n >= t->slots)
 		grow(t);
 	put(t->slot, t->slots, b);

@@ -32,11 +32,16 @@ struct box {
 	bool private_traffic;        /* ports need the traffic token */
 	bool pause_at_end, auto_resume;
 	bool no_internet; /* asked for without internet */
+	bool warm;        /* it came from the pool, where it had used processor time */
 
 	/* not in the store */
 	bool killing;            /* it was ordered to end */
 	bool pausing;            /* a pause or resume is under way */
+	bool getting_ready;      /* in the pool: it was asked to say when it is ready */
+	bool ready;              /* in the pool: all is done ahead that can be */
 	bool seen;               /* in the list brig-spawn is telling */
+	bool denied_known;	 /* since its start; of one found again, only what comes after the first look counts */
+	uint64_t denied;	 /* attempts its gate had refused at the last look */
 	unsigned sample_n;       /* metrics: cpu time at an earlier moment */
 	uint64_t sample_cpu_us;
 	int64_t sample_ms;

@@ -1,9 +1,11 @@
 /*
  * Creating a sandbox: one from the pool or a new one, then the claim, which gives it its
- * environment and its life span. The row "starting" is there from the first step to the last: a
- * brigd that dies between has given its id to nobody, and the next one ends it.
+ * environment and its life span. The row "starting" of a new one is there from the first step to the last;
+ * one of the pool has none before its claim. A brigd that dies between has given its id to nobody, and
+ * the next one ends it.
  */
 #include "daemon/life_priv.h"
+#include "daemon/quota.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@ static void claimed(void *owner, unsigned status, const json_t *answer)
 	struct life_op *op = owner;
 	struct daemon *d = op->d;
 	struct box *b = box_find(&d->boxes, op->id);
+	int r;
 
 	if (b == NULL || status != 204) {
 		fail(op, status == 400 ? 400 : 503,
@@ -38,15 +41,20 @@ static void claimed(void *owner, unsigned status, const json_t *answer)
 	b->started_ms = daemon_now_ms();
 	b->ends_ms = b->started_ms + (int64_t)op->timeout_ms;
 	box_state_set(&d->boxes, b, BOX_RUNNING);
-	if (life_save(d, b) < 0) {
+	r = store_begin(d->store, NULL);
+	if (r == 0) {
+		r = life_save(d, b);
+		life_log(d, b, "info", "created from template %s%s", b->template,
+			 op->warm ? " (warm)" : "");
+		r = store_commit(d->store, r, NULL);
+	}
+	if (r < 0) {
 		fail(op, 500, "the store cannot be written");
 		return;
 	}
-	life_log(d, b, "info", "created from template %s%s", b->template,
-		 op->warm ? " (warm)" : "");
 	d->stats.created++;
 	d->stats.created_warm += op->warm;
-	stats_start(&d->stats, life_clock_us() - op->begun_us);
+	stats_start(&d->stats, op->warm, loop_clock_us() - op->begun_us);
 	life_op_end(op, 0, NULL);
 }
 
@@ -118,6 +126,7 @@ void life_create(struct daemon *d, const struct life_wish *w, life_done_fn *done
 	struct life_op *op;
 	struct box *b;
 	char id[BOX_ID_SIZE];
+	struct err e = ERR_INIT;
 	bool warm;
 
 	if (d->stopping) {
@@ -127,6 +136,11 @@ void life_create(struct daemon *d, const struct life_wish *w, life_done_fn *done
 	if (d->boxes.n - d->boxes.count[BOX_POOLED] >= d->config->max_sandboxes) {
 		d->stats.limited++;
 		done(owner, NULL, 503, "as many sandboxes as permitted are alive");
+		return;
+	}
+	if (quota_check(d, w->tenant, w->template, &e) < 0) {
+		d->stats.limited++;
+		done(owner, NULL, 429, e.msg);
 		return;
 	}
 	b = w->egress == SPAWND_EGRESS_TEMPLATE ? pool_take(d, w->template) : NULL;
@@ -148,19 +162,19 @@ void life_create(struct daemon *d, const struct life_wish *w, life_done_fn *done
 		box_drop(&d->boxes, b);
 		return;
 	}
-	op->warm = warm;
-	op->begun_us = life_clock_us();
+	op->warm = b->warm = warm;
+	op->begun_us = loop_clock_us();
 	op->timeout_ms = w->timeout_ms;
 	if (!fill_in(b, w) || (op->claim = claim_of(w, b)) == NULL) {
 		fail(op, 500, "out of memory");
 		return;
 	}
-	if (life_save(d, b) < 0) {
-		fail(op, 500, "the store cannot be written");
+	if (warm) {
+		claim(op);
 		return;
 	}
-	if (warm)
-		claim(op);
+	if (life_save(d, b) < 0)
+		fail(op, 500, "the store cannot be written");
 	else
 		start(op, w, b);
 }

@@ -1,4 +1,5 @@
 #include "daemon/daemon.h"
+#include "daemon/denials.h"
 
 #include "base/cleanup.h"
 #include "base/num.h"
@@ -20,15 +21,16 @@ enum { TICK_MS = 1000, RETRY_MS = 1000, PURGE_EVERY_MS = 3600 * 1000 };
 
 const uint32_t stats_bucket_ms[STATS_BUCKETS] = {1, 2, 5, 10, 20, 35, 50, 75, 100, 200, 500, 1000, 2000, 5000};
 
-void stats_start(struct stats *s, uint64_t us)
+void stats_start(struct stats *s, bool warm, uint64_t us)
 {
+	struct stats_starts *t = &s->start[warm];
 	uint32_t i = 0;
 
 	while (i < STATS_BUCKETS && us > (uint64_t)stats_bucket_ms[i] * 1000)
 		i++;
-	s->start_bucket[i]++;
-	s->start_us_sum += us;
-	s->start_n++;
+	t->bucket[i]++;
+	t->us_sum += us;
+	t->n++;
 }
 
 int64_t daemon_now_ms(void)
@@ -149,6 +151,7 @@ void daemon_close(struct daemon *d)
 	ask_json_close(&d->asks);
 	spawner_close(&d->spawner);
 	life_drop_all(d);
+	denials_close(d);
 	box_table_close(&d->boxes);
 	store_close(d->store);
 	loop_close(&d->loop);
@@ -185,6 +188,7 @@ int daemon_tick(struct daemon *d)
 {
 	uint64_t now = loop_clock_ms();
 	struct err e = ERR_INIT;
+	int wait;
 
 	if (!spawner_up(&d->spawner) && now >= d->retry_ms && !d->stopping) {
 		d->retry_ms = now + RETRY_MS;
@@ -202,5 +206,6 @@ int daemon_tick(struct daemon *d)
 		if (store_purge(d->store, daemon_now_ms() - KEEP_ENDED_MS, &e) < 0)
 			daemon_say("%s", e.msg);
 	}
-	return TICK_MS;
+	wait = pool_wait(d);
+	return wait < 0 ? TICK_MS : wait;
 }

@@ -15,8 +15,10 @@
 #include "daemon/store.h"
 
 struct pool { /* of the template with the same number */
-	uint32_t want, starting;
+	uint32_t want;
+	uint32_t coming;   /* asked for, and not there yet */
 	uint64_t used_ms;  /* monotonic: a sandbox of it was asked for */
+	uint64_t short_ms; /* since then fewer wait than should; 0 = as many do */
 	uint64_t retry_ms; /* not before: the last start failed */
 };
 struct figures { /* of the template with the same number, from its profile */
@@ -41,6 +43,8 @@ struct daemon {
 	bool listing; /* a LIST is under way: who is not in it was lost */
 	uint64_t tick_ms, retry_ms, purge_ms;
 	struct life_op *ops; /* all under way */
+	struct left *left;   /* denials.c */
+	uint32_t left_n;
 };
 
 /* State folder, store, secret, rows of an earlier life. config is borrowed. */
@@ -103,7 +107,10 @@ void life_end_unknown(struct daemon *d, const char *id);
 
 /* pool.c: one that is ready, out of the pool; NULL = none. Counts the demand. */
 struct box *pool_take(struct daemon *d, const struct config_template *t);
+uint32_t pool_ready(const struct daemon *d); /* how many have done all that can be done ahead */
 void pool_tick(struct daemon *d);
+/* Milliseconds until pool_tick has to be called again; -1 = something else happens first. */
+int pool_wait(const struct daemon *d);
 /* Make room: end one that waits. False = there is none. */
 bool pool_give_up(struct daemon *d);
 

@@ -51,6 +51,18 @@ int key_scopes(const char *words, uint32_t *ret, struct err *e)
 	return 0;
 }
 
+/* Text that lists can show as it is. */
+static bool is_shown(const char *s)
+{
+	json_t *o = json_string(s);
+	bool utf8 = o != NULL;
+
+	json_decref(o);
+	for (; *s != '\0'; s++)
+		utf8 = utf8 && (unsigned char)*s >= ' ' && *s != 0x7f;
+	return utf8;
+}
+
 int key_make(struct store *s, const struct seal *seal, const char *tenant, const char *name, uint32_t scope,
 	     int64_t now_ms, int64_t expires_ms, char ret[KEY_SIZE], struct err *e)
 {
@@ -61,8 +73,8 @@ int key_make(struct store *s, const struct seal *seal, const char *tenant, const
 
 	if (n == 0 || n >= sizeof(k.tenant) || strspn(tenant, set) != n)
 		return err_set(e, ERR_INVALID, EINVAL, "a tenant has 1 to 63 letters, digits, '.', '_' or '-'");
-	if (strlen(name) >= sizeof(k.name))
-		return err_set(e, ERR_INVALID, EINVAL, "the name of a key has at most 63 bytes");
+	if (strlen(name) >= sizeof(k.name) || !is_shown(name))
+		return err_set(e, ERR_INVALID, EINVAL, "the name of a key has at most 63 bytes, of UTF-8 without control characters");
 	memcpy(k.tenant, tenant, n + 1);
 	memcpy(k.name, name, strlen(name) + 1);
 	randombytes_buf(random, sizeof(random));

@@ -24,3 +24,13 @@ int must_check key_check(struct store *s, const struct seal *seal, const char *w
 int must_check key_scopes(const char *words, uint32_t *ret, struct err *e);
 /* The word of the bit at *at and on; NULL = no more. */
 const char *key_scope_word(uint32_t set, size_t *at);
+
+/* ---- key_command.c: `brigd key create`, `list` and `remove ID`. Prints what was asked for. ---- */
+
+struct key_words { /* borrowed */
+	const char *tenant, *name, *scopes;
+	const char *expires; /* a duration; NULL = never */
+	bool json;
+};
+/* state: the daemon's state folder. words: n of them, behind `key`. */
+int must_check key_command(const char *state, const struct key_words *k, char **words, int n, struct err *e);

@@ -2,6 +2,7 @@
  * Operations on sandboxes that are in use: their end, their life span, pause and resume, rules. Each is a call to the keeper
  * or an ask to brig-spawn and what follows from the answer.
  */
+#include "daemon/denials.h"
 #include "daemon/life_priv.h"
 
 #include <errno.h>
@@ -9,15 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-uint64_t life_clock_us(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 struct life_op *life_op_new(struct daemon *d, const char *id, life_done_fn *done, void *owner)
 {
@@ -94,7 +86,6 @@ void life_ended(struct daemon *d, struct box *b, const char *how, const char *re
 	struct err e = ERR_INIT;
 
 	if (b->state != BOX_POOLED) {
-		life_log(d, b, "info", "ended: %s", how);
 		if (store_box_end(d->store, b->id, how, result, daemon_now_ms(), &e) < 0) {
 			d->stats.store_errors++;
 			daemon_say("%s", e.msg);
@@ -156,8 +147,10 @@ static void killed(void *owner, const struct spawnd_tell *t, const char *text)
 		life_op_end(op, 503, t == NULL ? "brig-spawn went away" : t->why);
 		return;
 	}
-	if (b != NULL)
+	if (b != NULL) {
+		denials_leave(d, b);
 		life_ended(d, b, "killed", NULL);
+	}
 	life_op_end(op, 0, NULL);
 }
 

@@ -27,4 +27,3 @@ void life_call(struct life_op *op, const char *target, const json_t *body, ask_d
 const char *life_words(const json_t *answer, const char *otherwise);
 /* Milliseconds the keeper is told for a life that ends in timeout_ms: one that is paused then needs a moment more. */
 uint64_t life_deadline(const struct box *b, uint64_t timeout_ms);
-uint64_t life_clock_us(void);

@@ -4,6 +4,7 @@
  * the first message that finds the sandbox in the table.
  */
 #include "daemon/daemon.h"
+#include "daemon/denials.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ static void record_end(struct daemon *d, const char *id, const char *text, size_
 	const char *how = json_string_value(json_object_get(end, "how"));
 	char *line = end != NULL ? json_dumps(end, JSON_COMPACT) : NULL;
 
+	denials_ended(d, b, id, end);
 	if (b != NULL && b->state == BOX_STARTING) {
 		; /* whoever creates it learns of it by the claim */
 	} else if (b != NULL) {
@@ -79,8 +81,8 @@ static void entry(void *owner, const struct spawnd_tell *t)
 		b->seen = true;
 	if (t->value == SPAWND_OVER)
 		ask_end(d, t->id);
-	else if (b == NULL && t->value == SPAWND_LIVE)
-		life_end_unknown(d, t->id);
+	else if (b == NULL)
+		life_end_unknown(d, t->id); /* one that still starts too: who asked for it is gone */
 }
 
 static void listed(void *owner, const struct spawnd_tell *t, const char *text)

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FLAG_PRIVATE_TRAFFIC = 1, FLAG_PAUSE_AT_END = 2, FLAG_AUTO_RESUME = 4, FLAG_NO_INTERNET = 8 };
+enum { FLAG_PRIVATE_TRAFFIC = 1, FLAG_PAUSE_AT_END = 2, FLAG_AUTO_RESUME = 4, FLAG_NO_INTERNET = 8, FLAG_WARM = 16 };
 enum { BUSY_MS = 5000, CACHE_KIB = 512 };
 
 static const char *const schema[] = {
@@ -123,7 +123,8 @@ int store_box_put(struct store *s, const struct box *b, struct err *e)
 	sqlite3_stmt *q = store_bind(s, STORE_BOX_PUT, b->id);
 	char *metadata = json_dumps(b->metadata, JSON_COMPACT);
 	int flags = (b->private_traffic ? FLAG_PRIVATE_TRAFFIC : 0) | (b->pause_at_end ? FLAG_PAUSE_AT_END : 0) |
-		    (b->auto_resume ? FLAG_AUTO_RESUME : 0) | (b->no_internet ? FLAG_NO_INTERNET : 0);
+		    (b->auto_resume ? FLAG_AUTO_RESUME : 0) | (b->no_internet ? FLAG_NO_INTERNET : 0) |
+		    (b->warm ? FLAG_WARM : 0);
 	int r;
 
 	if (metadata == NULL)
@@ -156,6 +157,7 @@ static int take_box(sqlite3_stmt *q, struct box_table *t)
 	b = box_add(t, id, state);
 	if (b == NULL)
 		return -ENOMEM;
+	b->denied_known = false; /* some may be counted already */
 	store_text(q, 1, b->tenant, sizeof(b->tenant));
 	store_text(q, 2, b->template, sizeof(b->template));
 	b->started_ms = sqlite3_column_int64(q, 4);
@@ -171,6 +173,7 @@ static int take_box(sqlite3_stmt *q, struct box_table *t)
 	b->pause_at_end = (flags & FLAG_PAUSE_AT_END) != 0;
 	b->auto_resume = (flags & FLAG_AUTO_RESUME) != 0;
 	b->no_internet = (flags & FLAG_NO_INTERNET) != 0;
+	b->warm = (flags & FLAG_WARM) != 0;
 	return 0;
 }
 
@@ -189,27 +192,65 @@ int store_boxes(struct store *s, struct box_table *t, struct err *e)
 	return r == SQLITE_DONE ? 0 : store_fail(s, "read the sandboxes", e);
 }
 
-int store_box_end(struct store *s, const char *id, const char *how, const char *result, int64_t now_ms,
-		  struct err *e)
-{
-	sqlite3_stmt *q;
-	int r = store_run(s, store_bind(s, STORE_BEGIN, NULL), "begin", e);
+int store_begin(struct store *s, struct err *e) { return store_run(s, store_bind(s, STORE_BEGIN, NULL), "begin", e); }
 
+int store_commit(struct store *s, int r, struct err *e)
+{
+	if (r == 0)
+		r = store_run(s, store_bind(s, STORE_COMMIT, NULL), "commit", e);
 	if (r < 0)
-		return r;
-	q = store_bind(s, STORE_BOX_ENDED, id);
+		(void)sqlite3_step(store_bind(s, STORE_ROLLBACK, NULL));
+	return r;
+}
+
+static int write_end(struct store *s, const char *id, const char *how, const char *result, int64_t now_ms, struct err *e)
+{
+	sqlite3_stmt *q = store_bind(s, STORE_BOX_ENDED, id);
+	char line[64];
+	int r;
+
 	(void)sqlite3_bind_int64(q, 2, now_ms);
 	(void)sqlite3_bind_text(q, 3, how, -1, SQLITE_STATIC);
 	if (result != NULL)
 		(void)sqlite3_bind_text(q, 4, result, -1, SQLITE_STATIC);
 	r = store_run(s, q, "write an end", e);
-	if (r == 0)
-		r = store_run(s, store_bind(s, STORE_BOX_FORGET, id), "write an end", e);
-	if (r == 0)
-		r = store_run(s, store_bind(s, STORE_COMMIT, NULL), "write an end", e);
-	if (r < 0)
-		(void)sqlite3_step(store_bind(s, STORE_ROLLBACK, NULL));
-	return r;
+	(void)snprintf(line, sizeof(line), "ended: %s", how);
+	if (r == 0 && sqlite3_changes(s->db) > 0)
+		r = store_log(s, id, now_ms, "info", line, e);
+	return r == 0 ? store_box_forget(s, id, e) : r;
+}
+
+int store_box_end(struct store *s, const char *id, const char *how, const char *result, int64_t now_ms,
+		  struct err *e)
+{
+	int r = store_begin(s, e);
+
+	return r < 0 ? r : store_commit(s, write_end(s, id, how, result, now_ms, e), e);
+}
+
+int store_ends(struct store *s, const char *tenant, int64_t before_ms, const char *before_id, uint32_t limit,
+	       void (*each)(const struct store_end *x, void *arg), void *arg, struct err *e)
+{
+	sqlite3_stmt *q = store_bind(s, STORE_ENDS, tenant);
+	int r;
+
+	(void)sqlite3_bind_int64(q, 2, before_ms);
+	(void)sqlite3_bind_text(q, 3, before_id, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_int64(q, 4, limit);
+	while ((r = sqlite3_step(q)) == SQLITE_ROW) {
+		struct store_end x = {.id = (const char *)sqlite3_column_text(q, 0),
+				      .template = (const char *)sqlite3_column_text(q, 1),
+				      .started_ms = sqlite3_column_int64(q, 2),
+				      .ended_ms = sqlite3_column_int64(q, 3),
+				      .how = (const char *)sqlite3_column_text(q, 4),
+				      .result = (const char *)sqlite3_column_text(q, 5)};
+
+		if (x.id != NULL && x.template != NULL && x.how != NULL)
+			each(&x, arg);
+	}
+	(void)sqlite3_reset(q);
+	(void)sqlite3_clear_bindings(q);
+	return r == SQLITE_DONE ? 0 : store_fail(s, "read the ends", e);
 }
 
 int store_box_forget(struct store *s, const char *id, struct err *e)

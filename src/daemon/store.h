@@ -36,15 +36,30 @@ int must_check store_key_remove(struct store *s, const char *id, struct err *e);
 /* Each key, oldest first. */
 int must_check store_keys(struct store *s, void (*each)(const struct store_key *k, void *arg), void *arg, struct err *e);
 
+/* What is written between them is written together or not at all; store_commit with an r < 0 takes it back and returns r. */
+int must_check store_begin(struct store *s, struct err *e);
+int must_check store_commit(struct store *s, int r, struct err *e);
+
 /* Write what b says, new or changed. */
 int must_check store_box_put(struct store *s, const struct box *b, struct err *e);
 /* All that lived when brigd last ran, into t. */
 int must_check store_boxes(struct store *s, struct box_table *t, struct err *e);
-/* It is no more: the live row goes, a row of its end is there from now on. how: "killed", ...; result: JSON or NULL. */
+/* It is no more: the live row goes, a row of its end and a line of its log are there from now on; nothing changes when there
+ * was no live row. how: "killed", ...; result: JSON or NULL. */
 int must_check store_box_end(struct store *s, const char *id, const char *how, const char *result, int64_t now_ms,
 			     struct err *e);
 /* The live row goes without a trace: it never came to be used. */
 int must_check store_box_forget(struct store *s, const char *id, struct err *e);
+
+struct store_end {
+	const char *id, *template, *how; /* borrowed for the call */
+	const char *result;		 /* JSON; NULL = none is known */
+	int64_t started_ms, ended_ms;
+};
+/* How sandboxes of a tenant ended, at most `limit`, the newest end first: those that come behind an end at before_ms of
+ * before_id. */
+int must_check store_ends(struct store *s, const char *tenant, int64_t before_ms, const char *before_id, uint32_t limit,
+			  void (*each)(const struct store_end *x, void *arg), void *arg, struct err *e);
 
 /* Something happened to a sandbox; level "info", "warn" or "error". */
 int must_check store_log(struct store *s, const char *id, int64_t now_ms, const char *level, const char *message,

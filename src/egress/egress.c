@@ -61,6 +61,30 @@ static int emit_dns(struct egress_load *l, const struct yaml_node *dns)
 	return r == 0 && resolver != NULL ? emit_resolvers(l, resolver) : r;
 }
 
+static int emit_proxy(struct egress_load *l, const struct yaml_node *proxy)
+{
+	const struct yaml_node *address = yaml_get(proxy, "address"), *secret = yaml_get(proxy, "credentials");
+	const char *colon = secret != NULL ? strchr(secret->text, ':') : NULL;
+
+	if (address == NULL)
+		return yaml_refuse(l->file, proxy->line, l->e, "proxy: address is needed, such as 'address: 10.0.0.5:3128'");
+	if (address->text[strspn(address->text, "0123456789abcdefABCDEF.:[]")] != '\0')
+		return yaml_refuse(l->file, address->line, l->e, "address: IP:PORT or [IPv6]:PORT is expected: a name would have to be looked up");
+	if (secret != NULL && (colon == NULL || colon == secret->text || colon[1] == '\0'))
+		return yaml_refuse(l->file, secret->line, l->e,
+				   "credentials: where they are found is expected, such as env:NAME or file:/PATH, never themselves");
+	return emit_section(l, SECTION_PROXY, proxy);
+}
+
+int egress_add_proxy(struct egress *g, const char *file, const struct yaml_node *map, struct err *e)
+{
+	struct egress_load l = {.g = g, .file = file, .e = e};
+	const struct yaml_node *proxy = yaml_get(map, "proxy");
+	int r = schema_check(&l, SECTION_TOP, map);
+
+	return r < 0 || proxy == NULL ? r : emit_proxy(&l, proxy);
+}
+
 static int emit_rules(struct egress_load *l, enum egress_section s, const struct yaml_node *list)
 {
 	int r = 0;
@@ -74,13 +98,15 @@ int egress_add_node(struct egress *g, const char *file, const struct yaml_node *
 {
 	struct egress_load l = {.g = g, .file = file, .e = e};
 	const struct yaml_node *dns = yaml_get(map, "dns"), *limits = yaml_get(map, "limits");
-	const struct yaml_node *on_deny = yaml_get(map, "on_deny");
+	const struct yaml_node *on_deny = yaml_get(map, "on_deny"), *proxy = yaml_get(map, "proxy");
 	int r = schema_check(&l, SECTION_TOP, map);
 
 	if (r == 0)
 		r = emit_section(&l, SECTION_TOP, map);
 	if (r == 0 && dns != NULL)
 		r = emit_dns(&l, dns);
+	if (r == 0 && proxy != NULL)
+		r = emit_proxy(&l, proxy);
 	if (r == 0 && limits != NULL)
 		r = emit_section(&l, SECTION_LIMITS, limits);
 	if (r == 0 && on_deny != NULL)

@@ -34,6 +34,8 @@ int must_check egress_add_text(struct egress *g, const char *file, const char *t
 int must_check egress_add_file(struct egress *g, const char *path, struct err *e);
 /* Add a map with the file's keys, from a document that was read already. */
 int must_check egress_add_node(struct egress *g, const char *file, const struct yaml_node *map, struct err *e);
+/* Of such a map only its proxy, if it has one: it holds whoever else's rules are used instead of the map's. */
+int must_check egress_add_proxy(struct egress *g, const char *file, const struct yaml_node *map, struct err *e);
 enum egress_verb { EGRESS_ALLOW, EGRESS_RANGE, EGRESS_DENY };
 /* Add HOST:PORTS[/PROTOCOL][@NET,...], or NET:PORTS. */
 int must_check egress_add_word(struct egress *g, enum egress_verb verb, const char *word, struct err *e);

@@ -76,10 +76,13 @@ void judge_free(struct judge *j)
 		free(j->names[i].name);
 	free(j->rules);
 	free(j->names);
+	free(j->name_slot);
 	free(j->pins);
+	free(j->pin_slot);
 	free(j->by_name);
 	free(j->by_net);
 	free(j->resolvers);
+	proxy_done(&j->proxy);
 	free(j->seen);
 	free(j);
 }
@@ -249,11 +252,11 @@ int judge_adopt(struct judge *j, struct judge *old)
 	j->names_n = old->names_n;
 	j->names_cap = old->names_cap;
 	old->names_n = 0;
-	memcpy(j->name_slot, old->name_slot, sizeof(j->name_slot));
+	j->name_slot = steal_ptr(&old->name_slot);
 	j->pins = steal_ptr(&old->pins);
 	j->pins_n = old->pins_n;
 	j->pins_cap = old->pins_cap;
-	memcpy(j->pin_slot, old->pin_slot, sizeof(j->pin_slot));
+	j->pin_slot = steal_ptr(&old->pin_slot);
 	j->seen = steal_ptr(&old->seen);
 	j->seen_n = old->seen_n;
 	j->denied = old->denied;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { RESOLVE_ADDRS_MAX = 16, RESOLVE_CNAMES_MAX = 8 };
 
@@ -151,6 +152,31 @@ unsigned judge_reads(const struct judge *j);
 bool judge_request(const struct judge_http *h, const char *method, size_t method_n, const char *target,
 		   size_t target_n, const char **reason);
 
+/* ---- the proxy on the way out: the operator's, of the rules ---- */
+
+struct judge_peer {
+	struct resolve_addr addr;
+	uint16_t port;
+};
+struct judge_proxy {
+	struct judge_peer at; /* speaks HTTP in the clear (CONNECT); port 0 = there is none */
+	bool names;           /* it is trusted with names: they are not resolved here, and no address of theirs is judged */
+	char *secret;         /* where USER:PASSWORD is found (env:NAME, file:/PATH, ...), never itself; NULL = it wants none */
+};
+/* NULL = there is none. Of the judge's memory. */
+const struct judge_proxy *judge_proxy(const struct judge *j);
+/* The one that what v permits goes through; NULL = none, or the rule goes past it. */
+const struct judge_proxy *judge_via(const struct judge *j, const struct judge_verdict *v);
+enum { PROXY_ANSWER_MAX = 8192, PROXY_SECRET_MAX = 1024 };
+/* The request for a tunnel to this address of d, or (to NULL) to its name. user_password: NULL = none. */
+int must_check judge_proxy_ask(const struct judge_dest *d, const struct resolve_addr *to, const char *user_password,
+			       struct buf *out);
+/*
+ * What it answered: the size of a head behind which the tunnel begins, 0 = more is needed, -ECONNREFUSED = it says no (*status),
+ * -EBADMSG = what it says can be taken in two ways, or is not understood.
+ */
+ssize_t must_check judge_proxy_answer(const uint8_t *p, size_t n, uint32_t *status);
+
 /* ---- what is used up: of the rule and of the sandbox ---- */
 
 /* One connection more: number open at once, rate. False with *reason, and nothing was counted. */
@@ -185,10 +211,6 @@ size_t judge_dns_resolved(struct judge *j, const uint8_t *q, size_t n, const str
 
 /* ---- records ---- */
 
-struct judge_peer {
-	struct resolve_addr addr;
-	uint16_t port;
-};
 /* Who it is about. NULL = not known. */
 struct judge_who {
 	const char *task, *sandbox, *lifecycle, *lineage, *tier;
@@ -209,10 +231,13 @@ struct judge_record {
 	const char *asked;  /* dns: the name as it came, hostile; asked_n bytes */
 	size_t asked_n;
 	const char *transport; /* "tcp", "udp", "icmp", "other" */
+	const struct judge_peer *server; /* dns: the address that was asked, for `uid` only */
 	const struct judge_peer *src, *local_out; /* in the sandbox's namespace; of the connection to the server */
 	const struct resolve_result *resolved;
 	uint64_t dns_ms;    /* with resolved */
 	const struct resolve_addr *dialed;
+	const struct judge_peer *proxy; /* through which it goes; NULL = none */
+	const uint32_t *uid; /* hint: who inside has the socket, as numbered there; NULL = not known */
 	const struct judge_hello *hello;
 	const struct judge_req *req;
 	const char *close_reason;          /* with what follows */

@@ -124,7 +124,7 @@ static int number_of(struct judge *j, const struct reply *re, const struct resol
 	*size = 0;
 	if (nr >= 0)
 		return nr;
-	if (rule->kind == RULE_EXACT && res == NULL) {
+	if (rule->kind == RULE_EXACT && res == NULL && (rule->direct || !j->proxy.names)) {
 		ret->wait = true;
 		return -1;
 	}

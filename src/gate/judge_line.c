@@ -29,22 +29,26 @@ static void put_n(struct line *l, const char *s, size_t n)
 
 static void put(struct line *l, const char *s) { put_n(l, s, strlen(s)); }
 
-/* Quoted, at most room bytes between the quotes. */
+static bool is_plain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
+
+/* Quoted, at most room bytes between the quotes. What is plain goes as one piece: a record is written before each dial. */
 static void put_text(struct line *l, const char *s, size_t n, size_t room)
 {
+	enum { ESCAPED = 6 };
+	char esc[ESCAPED + 1];
+
 	put(l, "\"");
 	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)s[i];
-		bool plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-		char esc[8];
+		size_t from = i, end = i + MIN(n - i, room);
 
-		if (room < (plain ? 1 : 6))
+		while (i < end && is_plain(s[i]))
+			i++;
+		put_n(l, s + from, i - from);
+		room -= i - from;
+		if (i == n || room < ESCAPED)
 			break;
-		room -= plain ? 1 : 6;
-		if (plain)
-			put_n(l, &s[i], 1);
-		else
-			put_n(l, esc, (size_t)snprintf(esc, sizeof(esc), "\\u%04x", c));
+		put_n(l, esc, (size_t)snprintf(esc, sizeof(esc), "\\u%04x", (unsigned char)s[i]));
+		room -= ESCAPED;
 	}
 	put(l, "\"");
 }
@@ -65,13 +69,23 @@ static void key_text(struct line *l, const char *k, const char *s)
 	put_text(l, s, strlen(s), TEXT_MAX);
 }
 
+/* printf(3) for some thirty numbers a line would be half of what a line takes. width: zeros in front up to so many digits. */
+static void put_num(struct line *l, uint64_t v, size_t width)
+{
+	char num[20]; /* as many digits as there can be */
+	size_t at = sizeof(num);
+
+	do {
+		num[--at] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v != 0 || sizeof(num) - at < width);
+	put_n(l, num + at, sizeof(num) - at);
+}
+
 static void key_num(struct line *l, const char *k, uint64_t v)
 {
-	char num[24];
-
-	(void)snprintf(num, sizeof(num), "%llu", (unsigned long long)v);
 	key(l, k);
-	put(l, num);
+	put_num(l, v, 1);
 }
 
 static void key_true(struct line *l, const char *k, bool v)
@@ -82,46 +96,63 @@ static void key_true(struct line *l, const char *k, bool v)
 	put(l, "true");
 }
 
-static const char *addr_text(const struct resolve_addr *a, char out[INET6_ADDRSTRLEN])
+static void put_addr(struct line *l, const struct resolve_addr *a)
 {
-	return inet_ntop(a->v6 ? AF_INET6 : AF_INET, a->a, out, INET6_ADDRSTRLEN);
+	char text[INET6_ADDRSTRLEN];
+
+	if (a->v6)
+		put(l, inet_ntop(AF_INET6, a->a, text, sizeof(text)));
+	for (int i = 0; !a->v6 && i < 4; i++) {
+		put(l, i > 0 ? "." : "");
+		put_num(l, a->a[i], 1);
+	}
+}
+
+static void key_addr(struct line *l, const char *k, const struct resolve_addr *a)
+{
+	if (a == NULL)
+		return;
+	key(l, k);
+	put(l, "\"");
+	put_addr(l, a);
+	put(l, "\"");
 }
 
 static void key_peer(struct line *l, const char *k, const struct judge_peer *p)
 {
-	char addr[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN + 16];
-
 	if (p == NULL)
 		return;
-	(void)snprintf(text, sizeof(text), p->addr.v6 ? "[%s]:%u" : "%s:%u", addr_text(&p->addr, addr), p->port);
-	key_text(l, k, text);
+	key(l, k);
+	put(l, p->addr.v6 ? "\"[" : "\"");
+	put_addr(l, &p->addr);
+	put(l, p->addr.v6 ? "]:" : ":");
+	put_num(l, p->port, 1);
+	put(l, "\"");
 }
 
 static void put_where(struct line *l, const struct judge_record *r)
 {
 	const struct judge_dest *d = r->dest;
-	char text[INET6_ADDRSTRLEN];
 	bool ranged = !d->named && r->rule != NULL && r->rule[0] != '\0';
 
 	key_text(l, "dst_kind", d->named ? "name" : "addr");
 	if (d->named)
 		key_text(l, "name", d->name);
 	key_text(l, "name_source", d->pinned ? "pin" : d->named ? "synthetic" : ranged ? "cidr" : "none");
-	key_text(l, "orig_dst", addr_text(&d->orig, text));
+	key_addr(l, "orig_dst", &d->orig);
 	key_num(l, "dst_port", d->port);
 }
 
 static void put_resolved(struct line *l, const struct judge_record *r)
 {
 	const struct resolve_result *res = r->resolved;
-	char text[INET6_ADDRSTRLEN];
 	size_t room = CNAMES_TEXT_MAX;
 
 	key(l, "resolved");
 	for (uint32_t i = 0; i < res->n; i++) {
-		(void)addr_text(&res->addr[i], text);
-		put(l, i == 0 ? "[" : ",");
-		put_text(l, text, strlen(text), TEXT_MAX);
+		put(l, i == 0 ? "[\"" : ",\"");
+		put_addr(l, &res->addr[i]);
+		put(l, "\"");
 	}
 	put(l, res->n > 0 ? "]" : "[]");
 	if (res->cnames_n > 0)
@@ -198,18 +229,35 @@ static void put_who(struct line *l, const struct judge_who *w)
 	key_text(l, "tier", w->tier);
 }
 
-static void put_head(struct line *l, const struct judge_place *at)
+static void put_time(struct line *l)
 {
 	struct timespec t;
 	struct tm tm;
-	char head[96];
 
 	(void)clock_gettime(CLOCK_REALTIME, &t);
 	(void)gmtime_r(&t.tv_sec, &tm);
-	(void)snprintf(head, sizeof(head), "{\"ts\":\"%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ\",\"seq\":%llu",
-		       tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-		       t.tv_nsec / 1000000, (unsigned long long)at->seq);
-	put(l, head);
+	put_num(l, (uint64_t)tm.tm_year + 1900, 4);
+	put(l, "-");
+	put_num(l, (uint64_t)tm.tm_mon + 1, 2);
+	put(l, "-");
+	put_num(l, (uint64_t)tm.tm_mday, 2);
+	put(l, "T");
+	put_num(l, (uint64_t)tm.tm_hour, 2);
+	put(l, ":");
+	put_num(l, (uint64_t)tm.tm_min, 2);
+	put(l, ":");
+	put_num(l, (uint64_t)tm.tm_sec, 2);
+	put(l, ".");
+	put_num(l, (uint64_t)t.tv_nsec / 1000000, 3);
+	put(l, "Z");
+}
+
+static void put_head(struct line *l, const struct judge_place *at)
+{
+	put(l, "{\"ts\":\"");
+	put_time(l);
+	put(l, "\"");
+	key_num(l, "seq", at->seq);
 	key_text(l, "prev_hash", at->prev_hash);
 	if (at->lost != 0)
 		key_num(l, "lost", at->lost);
@@ -219,13 +267,14 @@ int judge_line(const struct judge *j, const struct judge_record *r, const struct
 	       struct buf *out)
 {
 	struct line l = {.b = out};
-	char text[INET6_ADDRSTRLEN];
 
 	put_head(&l, at);
 	put_verdict(&l, j, r);
 	put_who(&l, who);
 	key_text(&l, "transport", r->transport);
 	key_peer(&l, "src", r->src);
+	if (r->uid != NULL)
+		key_num(&l, "uid_hint", *r->uid);
 	if (r->asked != NULL) {
 		key(&l, "name");
 		put_text(&l, r->asked, r->asked_n, TEXT_MAX);
@@ -239,8 +288,8 @@ int judge_line(const struct judge *j, const struct judge_record *r, const struct
 	key_true(&l, "fronting_possible", r->fronting);
 	if (r->resolved != NULL)
 		put_resolved(&l, r);
-	if (r->dialed != NULL)
-		key_text(&l, "dialed", addr_text(r->dialed, text));
+	key_addr(&l, "dialed", r->dialed);
+	key_peer(&l, "proxy", r->proxy);
 	key_peer(&l, "local_out", r->local_out);
 	if (r->close_reason != NULL)
 		put_end(&l, r);

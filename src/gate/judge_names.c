@@ -21,7 +21,9 @@ static uint32_t slot_of(const char *name, size_t n)
 
 int names_find(const struct judge *j, const char *name, size_t n)
 {
-	for (uint32_t i = j->name_slot[slot_of(name, n)]; i != 0; i = j->names[i - 1].next)
+	uint32_t at = j->names_n > 0 ? j->name_slot[slot_of(name, n)] : 0;
+
+	for (uint32_t i = at; i != 0; i = j->names[i - 1].next)
 		if (j->names[i - 1].n == n && memcmp(j->names[i - 1].name, name, n) == 0)
 			return (int)i - 1;
 	return -1;
@@ -52,8 +54,8 @@ static bool within_budget(const struct rule *r, const char *name, size_t n, cons
 
 int names_add(struct judge *j, struct rule *r, const char *name, size_t n, const char **reason)
 {
-	uint32_t *slot = &j->name_slot[slot_of(name, n)];
 	struct mapped *grown;
+	uint32_t *slot;
 
 	if (!within_budget(r, name, n, reason))
 		return -EPERM;
@@ -61,6 +63,9 @@ int names_add(struct judge *j, struct rule *r, const char *name, size_t n, const
 	if (j->names_n >= room(j))
 		return -EPERM;
 	*reason = "overload";
+	if (j->name_slot == NULL && (j->name_slot = calloc(NAME_SLOTS, sizeof(*j->name_slot))) == NULL)
+		return -ENOMEM;
+	slot = &j->name_slot[slot_of(name, n)];
 	if (j->names_n == j->names_cap) {
 		uint32_t cap = j->names_cap == 0 ? 16 : j->names_cap * 2;
 
@@ -113,9 +118,9 @@ static bool same_addr(const struct resolve_addr *a, const struct resolve_addr *b
 
 uint32_t pins_of(const struct judge *j, const struct resolve_addr *a, uint32_t *names, uint32_t max)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, at = j->pins_n > 0 ? j->pin_slot[pin_slot(a)] : 0;
 
-	for (uint32_t i = j->pin_slot[pin_slot(a)]; i != 0 && n <= max; i = j->pins[i - 1].next) {
+	for (uint32_t i = at; i != 0 && n <= max; i = j->pins[i - 1].next) {
 		if (!same_addr(&j->pins[i - 1].addr, a))
 			continue;
 		if (n < max)
@@ -127,9 +132,12 @@ uint32_t pins_of(const struct judge *j, const struct resolve_addr *a, uint32_t *
 
 bool pins_add(struct judge *j, const struct resolve_addr *a, uint32_t name)
 {
-	uint32_t *slot = &j->pin_slot[pin_slot(a)];
 	struct pin *grown;
+	uint32_t *slot;
 
+	if (j->pin_slot == NULL && (j->pin_slot = calloc(NAME_SLOTS, sizeof(*j->pin_slot))) == NULL)
+		return false;
+	slot = &j->pin_slot[pin_slot(a)];
 	for (uint32_t i = *slot; i != 0; i = j->pins[i - 1].next)
 		if (j->pins[i - 1].name == name && same_addr(&j->pins[i - 1].addr, a))
 			return true;

@@ -119,6 +119,7 @@ static bool opt_tls(struct rule *r, const char *s, size_t n)
 	return set_switch(s, n, "opaque", "inspect", &r->inspect) && (!r->inspect || r->check == CHECK_TLS);
 }
 static bool opt_ech(struct rule *r, const char *s, size_t n) { return set_switch(s, n, "deny", "allow", &r->ech_allow); }
+static bool opt_via(struct rule *r, const char *s, size_t n) { return set_switch(s, n, "proxy", "direct", &r->direct); }
 static bool opt_names(struct rule *r, const char *s, size_t n) { return set_num(s, n, NAMES_MAX, &r->names_max); }
 static bool opt_label(struct rule *r, const char *s, size_t n) { return set_num(s, n, 63, &r->label_max); }
 static bool opt_limit(struct rule *r, const char *s, size_t n) { return limit_parse(&r->limits, s, n, NULL) == 0; }
@@ -191,6 +192,7 @@ static const struct {
     {"body", opt_body},	      {"raw_paths", opt_raw_paths}, {"plaintext_inject", opt_plaintext},
     {"inject", opt_inject},   {"format", opt_format},	    {"secret", opt_secret},
     {"strip", opt_strip},     {"redact", opt_redact},	    {"placeholder", opt_placeholder},
+    {"via", opt_via},
 };
 
 int rule_option(struct rule *r, const char *s, size_t n, struct err *e)

@@ -35,6 +35,7 @@ struct rule_use {
 
 struct rule {
 	bool deny, audit, inspect, ech_allow;
+	bool direct; /* not through the proxy */
 	bool local; /* what goes to nets[0], one address, is dialled to local_to: the floor does not count */
 	enum rule_kind kind;
 	enum judge_check check;
@@ -80,6 +81,7 @@ struct judge {
 	uint32_t generation;
 	char sha256[65]; /* of what the rules were made from; "" = not told */
 	char *resolvers;
+	struct judge_proxy proxy;
 	struct judge_limits limits;
 	struct rule_use use; /* the sandbox's */
 
@@ -93,10 +95,10 @@ struct judge {
 		struct net_of pool4, pool6;
 	} dns;
 	struct mapped *names;
-	uint32_t names_n, names_cap, name_slot[NAME_SLOTS]; /* nr + 1 */
+	uint32_t names_n, names_cap, *name_slot; /* NAME_SLOTS of nr + 1; NULL before the first */
 
 	struct pin *pins;          /* of pinned: addresses that were answered */
-	uint32_t pins_n, pins_cap, pin_slot[NAME_SLOTS]; /* nr + 1 */
+	uint32_t pins_n, pins_cap, *pin_slot; /* likewise */
 
 	uint32_t alert_after, dedupe_window_s;
 	uint64_t denied, dns_parts, dns_at_ms;
@@ -112,6 +114,9 @@ int must_check rule_parse(const char *word, size_t n, uint32_t labels, struct ru
 void rule_done(struct rule *r);
 /* One line that continues a rule: KEY VALUE. */
 int must_check rule_option(struct rule *r, const char *s, size_t n, struct err *e);
+/* KEY VALUE of the proxy's. */
+bool proxy_line(struct judge_proxy *p, const char *s, size_t n);
+void proxy_done(struct judge_proxy *p);
 /* limit KEY NUMBER, with the prefix already gone. */
 int must_check limit_parse(struct judge_limits *l, const char *s, size_t n, struct err *e);
 /* A decimal number up to max. */

@@ -12,6 +12,7 @@
  *   default deny|audit
  *   resolver IP[:PORT],...
  *   dns KEY VALUE                ttl_s max_names denied_qps aaaa pinned pool4 pool6
+ *   proxy KEY VALUE              address (IP:PORT; forgets the other two), names gate|proxy, credentials REFERENCE
  *   limit KEY NUMBER
  *   on_deny KEY NUMBER           alert_after dedupe_window_s
  *   allow HOST:PORTS...          a name, see judge_rule.c
@@ -92,7 +93,7 @@ static int take_dns(struct judge *j, const char *s, size_t n, struct err *e)
 
 static int grow(struct judge *j, struct err *e)
 {
-	uint32_t cap = j->rules_cap == 0 ? 16 : j->rules_cap * 2;
+	uint32_t cap = MAX(j->rules_cap * 2, 1u); /* few have many, and each has 1 KiB */
 	struct rule *grown;
 
 	if (j->rules_n >= RULES_MAX)
@@ -172,6 +173,8 @@ static int take_line(struct judge *j, const char *s, size_t n, struct err *e)
 		return limit_parse(&j->limits, p, k, e);
 	if ((p = after(s, n, "dns", &k)) != NULL)
 		return take_dns(j, p, k, e);
+	if ((p = after(s, n, "proxy", &k)) != NULL)
+		return proxy_line(&j->proxy, p, k) ? 0 : bad(s, n, "not a setting of proxy, or no proxy's address before it", e);
 	if ((p = after(s, n, "on_deny", &k)) != NULL)
 		return take_number(p, k, "alert_after", 0, UINT32_MAX, &j->alert_after) ||
 			       take_number(p, k, "dedupe_window_s", 0, 86400, &j->dedupe_window_s)
@@ -228,6 +231,8 @@ static int check_rules(const struct judge *j, struct err *e)
 {
 	struct net_range pool = {.v6 = false}, last = {.v6 = false};
 
+	if (j->proxy.names && j->dns.pinned)
+		return err_set(e, ERR_INVALID, EINVAL, "proxy: names: proxy leaves nothing to answer with (dns: mode: pinned)");
 	memcpy(pool.first, j->dns.pool4.net.a, 4);
 	net_last(&j->dns.pool4, pool.last);
 	for (uint32_t i = 0; i < j->rules_n; i++) {

@@ -6,7 +6,7 @@
 #include "guest/child.h"
 #include "guest/job.h"
 
-enum { AGENT_JOBS_MAX = 256 };
+enum { AGENT_JOBS_MAX = 256, SUDO_JOBS_MAX = 32 };
 
 struct agent_ops {
 	/* Start what an OPEN asked for. fds are ask_fds(q) descriptors, owned by the callee. A failure
@@ -17,6 +17,22 @@ struct agent_ops {
 	void (*reset)(struct agent *a, struct job *j);
 };
 
+struct starter { /* see guest/starter.h */
+	pid_t pid;   /* 0 = none */
+	int fd;      /* orders; while there is one */
+	bool busy;   /* it has not told yet that it is through with the last order */
+	bool wanted;
+};
+
+/* Who asks from inside (guest/sudo.h). */
+struct sudo {
+	int listen_fd; /* -1 = nobody may */
+	uid_t uid;     /* who may, besides uid 0 */
+	struct job *jobs[SUDO_JOBS_MAX]; /* their callers wait; no holes */
+	uint32_t n;
+	uint64_t rest_ns; /* CLOCK_MONOTONIC: the listener is left alone until then; 0 = it is not */
+};
+
 struct agent {
 	const struct agent_ops *ops;
 	struct peer peer;
@@ -24,10 +40,12 @@ struct agent {
 	uint32_t jobs_n;
 	uint32_t turn;       /* which job is served first, for fairness */
 	struct job *guards;  /* closed jobs whose guard still has descendants */
+	struct sudo sudo;
 	struct child_rules rules;
 	int leaf_fd;         /* for the first EXEC, -1 = none (any more) */
 	int spent_leaf_fd;   /* of the last exec, still open; -1 = none */
 	bool had_child;      /* something was started: PID 1 is no longer alone */
+	struct starter starter;
 	int null_fd;
 	int oom_fd;          /* /proc/self/oom_score_adj, -1 = leave it */
 	char oom_score[8];   /* the agent's own, as text */

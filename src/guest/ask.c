@@ -38,6 +38,7 @@ static int put_field(struct ask *q, const struct msg_item *it)
 	case F_ENTROPY: q->entropy = s; break;
 	case F_UMASK: q->umask = it->u64; break;
 	case F_XATTRS: q->xattrs = s; break;
+	case F_EXPECT: q->expect = s; break;
 	case F_XATTR: break; /* read by who writes them */
 	default: return -EPROTO;
 	}

@@ -17,7 +17,7 @@ struct ask {
 	size_t msg_len;
 	uint32_t argc, envc;
 	size_t arg_bytes, env_bytes; /* with a NUL for each */
-	struct ask_str cwd, user, path, path2, entropy, xattrs;
+	struct ask_str cwd, user, path, path2, entropy, xattrs, expect;
 	uint64_t has; /* bit per enum msg_field */
 	uint64_t mode, offset, length, depth, nsec, umask;
 	uint16_t rows, cols, port;

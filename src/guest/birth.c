@@ -2,6 +2,7 @@
 
 #include "guest/probe.h"
 #include "sys/clone.h"
+#include "sys/pages.h"
 #include "sys/raw.h"
 #include "wire/agent_abi.h"
 
@@ -18,12 +19,13 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. Two ways: the child borrows PID 1's memory, or is a copy. Either is born in its cgroup
- * (clone3(2), CLONE_INTO_CGROUP), acts as its owner for that call, and inherits a raised oom score. What the
- * child then does is child.c's.
+ * Theory of operation. Two ways: the child borrows its maker's memory (PID 1's, or the starter's), or is a copy. Either
+ * is born in its cgroup (clone3(2), CLONE_INTO_CGROUP), its maker acting as the cgroup's owner for that call, and
+ * inherits a raised oom score. What the child then does is child.c's.
  */
 
 #define OOM_SCORE_TEXT "200"
+enum { CHILD_STACK = 8192 }; /* what a child uses of its own, as a rule */
 
 /* The sandbox's filter knows clone3's argument only by its address: see wire/agent_abi.h. */
 static struct clone_args *clone_args(int leaf_fd)
@@ -84,23 +86,32 @@ static void wait_for_memory(void)
 		(void)raw_call(SYS_futex, (long)&borrowed, FUTEX_WAIT, 1, 0, 0);
 }
 
-/*
- * One that measures itself does not suspend us: we measure ourselves meanwhile, and then wait for what
- * CLONE_VFORK would have waited for. The kernel clears `borrowed` at the same place in its execve(2) or end.
- */
-static pid_t borrow_child(const struct child *c, int leaf_fd)
+static pid_t borrow(const struct child *c, int leaf_fd, __u64 flags)
 {
 	static __attribute__((aligned(16))) char stack[32 * 1024];
 	struct clone_args *args = clone_args(leaf_fd);
 
 	if (args == NULL)
 		return -ENOMEM;
-	args->flags |= CLONE_VM | (c->report == NULL ? CLONE_VFORK : CLONE_CHILD_CLEARTID);
-	args->child_tid = (__u64)(uintptr_t)&borrowed;
-	borrowed = 1;
+	args->flags |= CLONE_VM | flags;
+	if (flags & CLONE_PARENT)
+		args->exit_signal = 0; /* it gets its maker's */
+	if (flags & CLONE_CHILD_CLEARTID)
+		args->child_tid = (__u64)(uintptr_t)&borrowed;
+	pages_make(stack + sizeof(stack) - CHILD_STACK, CHILD_STACK);
 	args->stack = (__u64)(uintptr_t)stack;
 	args->stack_size = sizeof(stack);
 	return sys_clone3_call(args, exec_now, c);
+}
+
+/*
+ * One that measures itself does not suspend us: we measure the world meanwhile, and then wait for what
+ * CLONE_VFORK would have waited for. The kernel clears `borrowed` at the same place in its execve(2) or end.
+ */
+static pid_t borrow_child(const struct child *c, int leaf_fd)
+{
+	borrowed = 1;
+	return borrow(c, leaf_fd, c->measure ? CLONE_CHILD_CLEARTID : CLONE_VFORK);
 }
 
 static pid_t copy_child(const struct child *c, const struct job *j, int leaf_fd)
@@ -135,19 +146,50 @@ pid_t birth(struct agent *a, const struct job *j, const struct child *c, int lea
 {
 	pid_t pid;
 
+	if (c->measure && j != NULL)
+		probe_rest();
 	oom_score(a, OOM_SCORE_TEXT);
 	act_as_owner_of(leaf_fd);
 	pid = j == NULL ? borrow_child(c, leaf_fd) : copy_child(c, j, leaf_fd);
 	if (leaf_fd >= 0)
 		act_as_self();
-	if (pid > 0 && c->report != NULL) {
-		probe_init_half(c->report, c->sock_fd, c->outside_fd, (c->ask->flags & REQ_TRY_NET) != 0);
-		if (j == NULL)
-			wait_for_memory();
+	if (pid > 0 && c->measure && j == NULL) {
+		probe_rest();
+		wait_for_memory();
 	}
 	/* a change of ids, here or in a child that shares our memory, resets both (prctl(2)) */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	oom_score(a, a->oom_score);
 	return pid;
+}
+
+pid_t birth_starter(struct agent *a, void (*run)(const void *arg), const void *arg)
+{
+	pid_t pid;
+
+	oom_score(a, OOM_SCORE_TEXT);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0)
+		run(arg);
+	oom_score(a, a->oom_score);
+	return pid < 0 ? -errno : pid;
+}
+
+pid_t birth_sibling(const struct child *c, int leaf_fd)
+{
+	pid_t pid;
+
+	act_as_owner_of(leaf_fd);
+	pid = borrow(c, leaf_fd, CLONE_VFORK | CLONE_PARENT);
+	act_as_self();
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	return pid;
+}
+
+const char *birth_failed(pid_t r, bool into_leaf)
+{
+	return r == -EAGAIN  ? "process limit reached"
+	       : into_leaf ? "cannot start a process in the cgroup of this exec"
+			   : "cannot start a process";
 }

@@ -1,9 +1,10 @@
-#include "guest/child.h"
+#include "guest/child_priv.h"
 
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "guest/priv.h"
 #include "guest/probe.h"
+#include "guest/program.h"
 #include "guest/report.h"
 #include "guest/worker.h"
 #include "sys/call.h"
@@ -17,13 +18,11 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 /*
- * Theory of operation. A child is a plain copy of PID 1 (not vfork: a child that shares memory with
- * PID 1 and has taken the user's id could be stopped by the user, and PID 1 with it). It goes
- * through fixed steps, each of which must succeed before the next:
+ * Theory of operation. A child is a plain copy of PID 1, or borrows the starter's memory (guest/starter.h), or that of
+ * a PID 1 that is still alone: one that shares memory and has taken the user's id could be stopped by the user, and
+ * what it borrowed from with it. It goes through fixed steps, each of which must succeed before the next:
  *
  *   standard descriptors, every other descriptor closed -> user looked up -> ids, groups ->
  *   capabilities gone -> folder, environment -> execve(2), or the worker's code
@@ -33,32 +32,20 @@
  * whatever lies at that path can do harm to this request only.
  */
 
-static const char default_path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+enum { TTY_FD = STATUS_FD + 1, SOCK_FD, OUTSIDE_FD, FDS_MAX, DEFAULT_UMASK = 022, EXIT_NOT_STARTED = 127 };
 
-enum { STATUS_FD = 3, TTY_FD, SOCK_FD, OUTSIDE_FD, FDS_MAX, DEFAULT_UMASK = 022, EXIT_NOT_STARTED = 127 };
-
-static noreturn void fail(int err, const char *what, const char *name)
+noreturn void child_fail(int err, const char *what, const char *name)
 {
 	report_error(STATUS_FD, err, what, name);
 	_exit(EXIT_NOT_STARTED);
 }
 
-/* Afterwards: 0, 1, 2 are the program's; of those above only what is in use, all closed by execve(2). */
-static void set_descriptors(const struct child *c)
+void child_descriptors(int *keep, int n)
 {
-	int keep[FDS_MAX] = {c->std[0] >= 0 ? c->std[0] : c->null_fd,
-			     c->std[1] >= 0 ? c->std[1] : c->null_fd,
-			     c->std[2] >= 0 ? c->std[2] : c->null_fd,
-			     c->status,
-			     c->tty,
-			     c->report != NULL ? c->sock_fd : -1,
-			     c->report != NULL ? c->outside_fd : -1};
-	int n = c->report != NULL ? FDS_MAX : c->tty >= 0 ? TTY_FD + 1 : STATUS_FD + 1;
-
 	/* sources are above all targets: PID 1 keeps 0 to 2 busy, and what it opens may be the next */
 	for (int i = 0; i < n; i++) {
-		if (keep[i] >= 3 && keep[i] < FDS_MAX) {
-			keep[i] = fcntl(keep[i], F_DUPFD_CLOEXEC, FDS_MAX);
+		if (keep[i] >= 3 && keep[i] < n) {
+			keep[i] = fcntl(keep[i], F_DUPFD_CLOEXEC, n);
 			if (keep[i] < 0)
 				_exit(EXIT_NOT_STARTED);
 		}
@@ -72,20 +59,34 @@ static void set_descriptors(const struct child *c)
 	(void)sys_close_range((unsigned)n, ~0u, 0);
 }
 
+/* Afterwards: 0, 1, 2 are the program's; of those above only what is in use, all closed by execve(2). */
+static void set_descriptors(const struct child *c)
+{
+	int keep[FDS_MAX] = {c->std[0] >= 0 ? c->std[0] : c->null_fd,
+			     c->std[1] >= 0 ? c->std[1] : c->null_fd,
+			     c->std[2] >= 0 ? c->std[2] : c->null_fd,
+			     c->status,
+			     c->tty,
+			     c->measure ? c->sock_fd : -1,
+			     c->measure ? c->outside_fd : -1};
+
+	child_descriptors(keep, c->measure ? FDS_MAX : c->tty >= 0 ? TTY_FD + 1 : STATUS_FD + 1);
+}
+
 static void take_terminal(const struct user *u)
 {
 	int fd = ioctl(TTY_FD, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 
 	if (fd < 0)
-		fail(errno, "opening the terminal", NULL);
+		child_fail(errno, "opening the terminal", NULL);
 	(void)close(TTY_FD);
 	if (fchown(fd, u->uid, (gid_t)-1) < 0 && errno != EPERM && errno != EINVAL)
-		fail(errno, "handing over the terminal", NULL);
+		child_fail(errno, "handing over the terminal", NULL);
 	if (ioctl(fd, TIOCSCTTY, 0) < 0)
-		fail(errno, "taking the terminal", NULL);
+		child_fail(errno, "taking the terminal", NULL);
 	for (int i = 0; i < 3; i++) {
 		if (dup2(fd, i) < 0)
-			fail(errno, "taking the terminal", NULL);
+			child_fail(errno, "taking the terminal", NULL);
 	}
 	(void)close(fd);
 }
@@ -101,7 +102,7 @@ static void give_std(const struct user *u)
 	}
 }
 
-static void find_user(const struct child *c, struct user *u)
+void child_find_user(const struct child *c, struct user *u)
 {
 	const struct ask_str *s = &c->ask->user;
 	const char *spec = s->p != NULL ? (const char *)s->p : c->rules->user;
@@ -115,10 +116,10 @@ static void find_user(const struct child *c, struct user *u)
 	memcpy(name, spec, n);
 	name[n] = '\0';
 	/* not ENOENT: to the caller of an exec that means the program is missing */
-	fail(EINVAL, r == -ENOENT ? "no user of this name in /etc/passwd" : "not a user", name);
+	child_fail(EINVAL, r == -ENOENT ? "no user of this name in /etc/passwd" : "not a user", name);
 }
 
-static void become(const struct child *c, const struct user *u)
+void child_become(const struct child *c, const struct user *u)
 {
 	int r = priv_become(u);
 
@@ -126,16 +127,16 @@ static void become(const struct child *c, const struct user *u)
 		char id[64];
 
 		(void)snprintf(id, sizeof(id), "%u:%u", u->uid, u->gid);
-		fail(-r, "this sandbox has no such id (one made without newuidmap has its caller's only)", id);
+		child_fail(-r, "this sandbox has no such id (one made without newuidmap has its caller's only)", id);
 	}
+	/* Where there is one id it was not changed, but the one for the file system may have been (guest/birth.c). */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	r = priv_drop(c->rules->root_keeps_files && u->uid == 0);
 	if (r < 0)
-		fail(-r, "dropping capabilities", NULL);
-	/* the change of ids made it what fs.suid_dumpable says (proc(5)) */
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+		child_fail(-r, "dropping capabilities", NULL);
 }
 
-static void reset_process(const struct child *c)
+void child_reset(const struct child *c)
 {
 	sigset_t none;
 
@@ -180,129 +181,56 @@ static void enter_folder(const struct ask *q)
 {
 	static const char start[] = "/workspace";
 	struct ask_str s = q->cwd.p != NULL ? q->cwd : (struct ask_str){(const uint8_t *)start, strlen(start)};
-	char *path = malloc(s.n + 1);
+	char usual[256]; /* memory taken and given back is a page made and dropped, on the way to each command */
+	char *path = s.n < sizeof(usual) ? usual : malloc(s.n + 1);
 	int r;
 
 	if (path == NULL || ask_copy(&s, path, s.n + 1) < 0)
-		fail(ENOMEM, "working folder", NULL);
+		child_fail(ENOMEM, "working folder", NULL);
 	r = change_folder(path);
 	if (r < 0) {
 		memcpy(path, s.p, s.n);
-		fail(-r, "working folder", path);
+		child_fail(-r, "working folder", path);
 	}
-	free(path);
+	if (path != usual)
+		free(path);
 }
 
-static bool has_env(char *const *env, const char *name)
+noreturn void child_run(char **argv, char **env)
 {
-	size_t n = strlen(name);
-
-	for (; *env != NULL; env++) {
-		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
-			return true;
-	}
-	return false;
-}
-
-/* The caller's variables, and what every program expects where they lack it. */
-static char **make_env(const struct ask *q, const struct user *u)
-{
-	enum { SPARE = 6 };
-	static char made[4][16 + USER_STR_MAX];
-	static char path[sizeof(default_path)], term[] = "TERM=xterm";
-	const struct {
-		const char *name, *value;
-	} all[] = {{"HOME", u->home}, {"USER", u->name}, {"LOGNAME", u->name}, {"SHELL", u->shell}};
-	char **env = ask_args(q, F_ENV, SPARE);
-	uint32_t n = q->envc;
-
-	if (env == NULL)
-		fail(ENOMEM, "environment", NULL);
-	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-		size_t k = strlen(all[i].name), m = strlen(all[i].value);
-
-		if (m == 0 || has_env(env, all[i].name) || k + 1 + m >= sizeof(made[i]))
-			continue;
-		memcpy(made[i], all[i].name, k);
-		made[i][k] = '=';
-		memcpy(made[i] + k + 1, all[i].value, m + 1);
-		env[n++] = made[i];
-		env[n] = NULL;
-	}
-	if (!has_env(env, "PATH")) {
-		memcpy(path, default_path, sizeof(path));
-		env[n++] = path;
-		env[n] = NULL;
-	}
-	if ((q->flags & REQ_TTY) && !has_env(env, "TERM")) {
-		env[n++] = term;
-		env[n] = NULL;
-	}
-	return env;
-}
-
-static const char *path_of(char *const *env)
-{
-	for (; *env != NULL; env++) {
-		if (strncmp(*env, "PATH=", 5) == 0)
-			return *env + 5;
-	}
-	return "";
-}
-
-/* Returns only on failure: the errno to report. */
-static int exec_in_path(char **argv, char **env)
-{
-	const char *name = argv[0], *dir = path_of(env);
-	size_t len = strlen(name);
-	char file[PATH_MAX];
-	int err = ENOENT;
-
-	if (len == 0)
-		return ENOENT;
-	if (strchr(name, '/') != NULL) {
-		(void)execve(name, argv, env);
-		return errno;
-	}
-	for (;;) {
-		size_t n = strcspn(dir, ":");
-
-		if (n + 1 + len < sizeof(file)) {
-			char *end = mempcpy(file, dir, n);
-
-			if (n > 0)
-				*end++ = '/';
-			memcpy(end, name, len + 1);
-			(void)execve(file, argv, env);
-			if (errno == EACCES)
-				err = EACCES;
-			else if (errno != ENOENT && errno != ENOTDIR)
-				return errno;
-		}
-		if (dir[n] == '\0')
-			return err;
-		dir += n + 1;
-	}
-}
-
-static noreturn void run_program(char **argv, char **env)
-{
-	int err = exec_in_path(argv, env);
+	int err = program_run(argv, env);
 
 	if (err == ENOENT && strchr(argv[0], '/') != NULL && access(argv[0], F_OK) == 0)
-		fail(err, "the interpreter of the program is missing", argv[0]);
+		child_fail(err, "the interpreter of the program is missing", argv[0]);
 	if (err == E2BIG)
-		fail(err, "arguments and environment are too large for", argv[0]);
-	fail(err, "running", argv[0]);
+		child_fail(err, "arguments and environment are too large for", argv[0]);
+	child_fail(err, "running", argv[0]);
 }
 
-/* Tell how the walls look from here, and wait for the word to go on. */
-static void measure(const struct child *c)
+/* Nothing is run where the walls are not as they should be. */
+static void measure(void)
 {
-	int r = probe_command_half(c->report, SOCK_FD, OUTSIDE_FD);
+	int r = probe_report(SOCK_FD, OUTSIDE_FD);
 
 	if (r < 0)
-		fail(-r, "measuring the walls", NULL);
+		child_fail(-r, r == -ECANCELED ? "the walls are not as asked for" : "measuring the walls", NULL);
+}
+
+/* Memory of a child that borrows it: what its lender has to free, and whether that is all there is. */
+static struct {
+	char **argv, **env;
+	bool whole;
+} lent;
+
+bool child_gave_back(void)
+{
+	if (!lent.whole)
+		return false;
+	free(lent.argv);
+	free(lent.env);
+	lent.argv = lent.env = NULL;
+	lent.whole = false;
+	return true;
 }
 
 noreturn void child_exec(const struct child *c)
@@ -310,22 +238,28 @@ noreturn void child_exec(const struct child *c)
 	struct user u;
 	char **argv, **env;
 
+	lent.whole = false; /* the starter is a copy of PID 1, which has lent its memory too */
 	set_descriptors(c);
-	reset_process(c);
-	argv = ask_args(c->ask, F_ARG, 0);
+	if (c->tells_pid && !report_send(STATUS_FD, &(struct report){.type = REPORT_PID, .pid = getpid()}))
+		_exit(EXIT_NOT_STARTED); /* nobody waits for it any more */
+	child_reset(c);
+	argv = lent.argv = ask_args(c->ask, F_ARG, 0);
 	if (argv == NULL)
-		fail(ENOMEM, "arguments", NULL);
-	find_user(c, &u);
+		child_fail(ENOMEM, "arguments", NULL);
+	child_find_user(c, &u);
 	if (c->tty >= 0)
 		take_terminal(&u);
 	else
 		give_std(&u);
-	become(c, &u);
-	env = make_env(c->ask, &u);
+	child_become(c, &u);
+	env = lent.env = program_env(c->ask, &u, NULL);
+	if (env == NULL)
+		child_fail(ENOMEM, "environment", NULL);
 	enter_folder(c->ask);
-	if (c->report != NULL)
-		measure(c);
-	run_program(argv, env);
+	if (c->measure)
+		measure();
+	lent.whole = true;
+	child_run(argv, env);
 }
 
 noreturn void child_work(const struct child *c)
@@ -333,65 +267,8 @@ noreturn void child_work(const struct child *c)
 	struct user u;
 
 	set_descriptors(c);
-	reset_process(c);
-	find_user(c, &u);
-	become(c, &u);
+	child_reset(c);
+	child_find_user(c, &u);
+	child_become(c, &u);
 	_exit(worker_run(c->ask, &u, STATUS_FD));
-}
-
-/*
- * The guard: subreaper of one exec. Holds the agent's user id but no capability, reads nothing,
- * and lives until its last descendant has ended. A program of the same uid may kill it; PID 1 takes
- * that as the end of the exec.
- */
-static noreturn void be_guard(const struct child *c, pid_t cmd)
-{
-	sigset_t all;
-
-	sigfillset(&all);
-	(void)sigprocmask(SIG_SETMASK, &all, NULL);
-	if (dup3(c->status, STATUS_FD, O_CLOEXEC) < 0 && c->status != STATUS_FD)
-		_exit(1);
-	(void)sys_close_range(STATUS_FD + 1, ~0u, 0);
-	if (priv_drop(false) < 0)
-		_exit(1);
-	report_send(STATUS_FD, &(struct report){.type = REPORT_PID, .pid = cmd});
-	for (;;) {
-		struct rusage ru;
-		int st;
-		pid_t pid = wait4(-1, &st, 0, &ru);
-
-		if (pid < 0 && errno == EINTR)
-			continue;
-		if (pid < 0)
-			_exit(0);
-		if (pid != cmd)
-			continue;
-		report_send(STATUS_FD,
-			    &(struct report){
-				.type = REPORT_EXIT,
-				.wait_status = st,
-				.utime_us = (uint64_t)ru.ru_utime.tv_sec * 1000000u + (uint64_t)ru.ru_utime.tv_usec,
-				.stime_us = (uint64_t)ru.ru_stime.tv_sec * 1000000u + (uint64_t)ru.ru_stime.tv_usec,
-				.maxrss_kib = (uint64_t)ru.ru_maxrss,
-			    });
-	}
-}
-
-noreturn void child_guard(const struct child *c)
-{
-	pid_t pid;
-
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
-		report_error(c->status, errno, "guarding the processes", NULL);
-		_exit(1);
-	}
-	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	if (pid < 0) {
-		report_error(c->status, errno, "starting a process", NULL);
-		_exit(1);
-	}
-	if (pid == 0)
-		child_exec(c);
-	be_guard(c, pid);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdnoreturn.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 
 struct child_rules { /* the same for every child of one agent */
 	const char *user;        /* default user */
@@ -21,13 +22,21 @@ struct child {
 	int std[3];  /* -1 = /dev/null for stdin, else to be made descriptor 0, 1, 2 */
 	int null_fd; /* an open /dev/null */
 	int tty;     /* terminal master, -1 = none */
-	struct probe *report; /* exec: to be completed and sent to sock_fd before anything runs; else NULL */
+	bool measure; /* exec: a report is sent to sock_fd before anything runs, see guest/probe.h */
 	int sock_fd, outside_fd; /* with it, see wire/probe.h */
+	int conn_fd;             /* wire/sudo.h: the request comes over it, ask is NULL; -1 = none */
+	uid_t caller_uid;        /* with it: who asks */
+	gid_t caller_gid;
 	int status;  /* the status pipe's write end */
-	bool own_std; /* std are ours: hand them to the user */
+	bool tells_pid; /* exec: REPORT_PID first of all, and nothing runs when nobody reads it */
 };
 
 noreturn void child_exec(const struct child *c);
+/*
+ * For who lent its memory to a child_exec (CLONE_VM), once it has it back: frees what the child allocated. False:
+ * the child ended where more may be left, so this memory is not to be lent again.
+ */
+bool child_gave_back(void);
 noreturn void child_work(const struct child *c);
 /* exec with a guard in between; called in the guard-to-be, ends in child_exec or as the guard. */
 noreturn void child_guard(const struct child *c);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "guest/report.h"
+#include "guest/starter.h"
 #include "guest/sweep.h"
 
 #include <errno.h>
@@ -15,7 +16,17 @@
  * (guest/report.h), and says nothing about other jobs.
  */
 
-enum { SWEEP_MS = 1, PARK_MS = 20, HANG_UP_MS = 100 };
+enum { SWEEP_MS = 1, PARK_MS = 20, HANG_UP_MS = 100, GUARD_MS = 10000 };
+enum { TTY_REST = 64 * 1024 }; /* bytes, more than the kernel keeps for the reader of a terminal */
+
+/* What the starter was given has begun. */
+static void born(struct job *j)
+{
+	j->pid = j->cmd;
+	j->watch_status = false; /* the rest is read when it ends */
+	if (j->reset)
+		(void)kill(j->pid, SIGKILL);
+}
 
 static void on_report(struct agent *a, struct job *j, const struct report *r)
 {
@@ -24,15 +35,18 @@ static void on_report(struct agent *a, struct job *j, const struct report *r)
 		job_end_error(j, r->err, r->text);
 		break;
 	case REPORT_PID:
-		if (j->cmd != 0 || !j->guarded)
+		if (j->cmd != 0 || !(j->guarded || j->given))
 			break;
 		j->cmd = r->pid;
+		if (j->given)
+			born(j);
 		if (j->ended) /* it could not run, and said so before the guard got here */
 			break;
-		peer_send_u32(&a->peer, FRAME_START, j->id, 0, (uint32_t)j->cmd);
+		if (!j->inside)
+			peer_send_u32(&a->peer, FRAME_START, j->id, 0, (uint32_t)j->cmd);
 		for (int sig = 1; j->early_signals != 0 && sig <= 64; sig++) {
 			if (j->early_signals & (UINT64_C(1) << (sig - 1)))
-				(void)kill(j->cmd, sig);
+				a->ops->signal(a, j, sig);
 		}
 		j->early_signals = 0;
 		break;
@@ -41,7 +55,10 @@ static void on_report(struct agent *a, struct job *j, const struct report *r)
 			job_end_wait(j, r->wait_status, r->utime_us, r->stime_us, r->maxrss_kib);
 		break;
 	case REPORT_READY:
-		if (!j->ended)
+		if (j->inside && j->conn_fd >= 0)
+			j->sweep_ns = 0;
+		j->ready = true;
+		if (!j->inside && !j->ended)
 			peer_send_u32(&a->peer, FRAME_START, j->id, 0, (uint32_t)j->pid);
 		break;
 	}
@@ -56,6 +73,23 @@ void launch_status(struct agent *a, struct job *j)
 		on_report(a, j, &r);
 	if (got < 0)
 		(void)close(steal_fd(&j->status_fd));
+	if (got < 0 && j->given && j->pid == 0 && !j->ended)
+		job_end_error(j, j->reset ? ECANCELED : EAGAIN, j->reset ? "reset" : "what was to start it was killed");
+}
+
+static bool is_unborn(const struct job *j) { return j->given && j->pid == 0 && !j->ended; }
+
+/* True when one is left whose pid has not come. */
+static bool hear_unborn(struct agent *a)
+{
+	bool ret = false;
+
+	for (uint32_t i = 0; i < a->jobs_n; i++) {
+		if (is_unborn(a->jobs[i]))
+			launch_status(a, a->jobs[i]);
+		ret = ret || is_unborn(a->jobs[i]);
+	}
+	return ret;
 }
 
 static uint64_t usec(const struct timeval *tv)
@@ -68,6 +102,10 @@ static struct job *take_reaped(struct agent *a, pid_t pid)
 	for (uint32_t i = 0; i < a->jobs_n; i++) {
 		if (a->jobs[i]->pid == pid)
 			return a->jobs[i];
+	}
+	for (uint32_t i = 0; i < a->sudo.n; i++) {
+		if (a->sudo.jobs[i]->pid == pid)
+			return a->sudo.jobs[i];
 	}
 	for (struct job **at = &a->guards; *at != NULL; at = &(*at)->next) {
 		struct job *j = *at;
@@ -96,6 +134,12 @@ void launch_reaped(struct agent *a, pid_t pid, int st, const struct rusage *ru)
 {
 	struct job *j = take_reaped(a, pid);
 
+	if (j == NULL && starter_ended(a, pid))
+		return;
+	if (j == NULL) { /* one that the starter made may have told its pid only now */
+		(void)hear_unborn(a);
+		j = take_reaped(a, pid);
+	}
 	if (j == NULL)
 		return; /* an orphan of the sandbox */
 	launch_status(a, j);
@@ -110,6 +154,8 @@ void launch_reaped(struct agent *a, pid_t pid, int st, const struct rusage *ru)
 		else
 			job_end_wait(j, SIGKILL, 0, 0, 0);
 	} else if (j->kind == REQ_EXEC) {
+		if (j->copied && j->leaf)
+			starter_want(a);
 		job_end_wait(j, st, usec(&ru->ru_utime), usec(&ru->ru_stime), (uint64_t)ru->ru_maxrss);
 	} else if (WIFEXITED(st) && WEXITSTATUS(st) == 0) {
 		job_end_done(j);
@@ -137,18 +183,33 @@ static size_t known_children(const struct agent *a, pid_t *v, size_t max)
 		if (a->jobs[i]->pid > 0)
 			v[n++] = a->jobs[i]->pid;
 	}
+	for (uint32_t i = 0; i < a->sudo.n && n < max; i++) {
+		if (a->sudo.jobs[i]->pid > 0)
+			v[n++] = a->sudo.jobs[i]->pid;
+	}
 	for (const struct job *j = a->guards; j != NULL && n < max; j = j->next) {
 		if (j->pid > 0)
 			v[n++] = j->pid;
 	}
+	if (a->starter.pid > 0 && n < max)
+		v[n++] = a->starter.pid;
 	return n;
+}
+
+/* A guard that has not said whom it guards may just be cloning it, and would leave it behind. */
+static bool may_clone(const struct job *j)
+{
+	return j->guarded && j->pid > 0 && j->cmd == 0 && j->status_fd >= 0 && agent_now() < j->start_ns + GUARD_MS * NS_PER_MS;
 }
 
 static void sweep_job(struct agent *a, struct job *j)
 {
 	static pid_t known[4 * AGENT_JOBS_MAX];
-	struct sweep s = {.known = known, .known_n = known_children(a, known, ARRAY_LEN(known))};
+	struct sweep s = {.known = known};
 
+	if (hear_unborn(a))
+		return; /* it would look like an orphan */
+	s.known_n = known_children(a, known, ARRAY_LEN(known));
 	if (j->guarded && j->pid > 0)
 		s.guard = j->pid;
 	else
@@ -157,7 +218,7 @@ static void sweep_job(struct agent *a, struct job *j)
 		s.tree = j->pid;
 	if (s.known_n == ARRAY_LEN(known))
 		s.orphans = false; /* cannot tell any more; the sandbox's own end still gets them */
-	if (!sweep_round(&s))
+	if (!sweep_round(&s) || may_clone(j))
 		return;
 	j->sweeping = false;
 	if (j->pid > 0)
@@ -179,10 +240,21 @@ static bool is_due(uint64_t at, int *wait)
 	return now >= at;
 }
 
+/* Of a job from inside. */
+static void start_sweep(struct job *j)
+{
+	if (!j->ready)
+		job_end_error(j, ETIMEDOUT, "no request came in time");
+	j->sweep_ns = 0;
+	j->reset = j->sweeping = true;
+}
+
 static void tick_job(struct agent *a, struct job *j, int *wait)
 {
 	struct job_out *tty = &j->out[CHAN_OUT - 1];
 
+	if (j->sweep_ns != 0 && j->pid > 0 && is_due(j->sweep_ns, wait))
+		start_sweep(j);
 	if (j->sweeping)
 		sweep_job(a, j);
 	if (j->sweeping)
@@ -193,13 +265,16 @@ static void tick_job(struct agent *a, struct job *j, int *wait)
 		tty->parked = false;
 		tty->look_ns = 0;
 	}
-	/* background jobs may hold the terminal for ever; what the command wrote has come by then, unless
-	 * the host takes nothing */
+	/* background jobs may hold the terminal for ever; what the command wrote is there by then, but may not have
+	 * been read, when the host takes nothing or we were not run */
 	if (j->ended && j->medium == JOB_TTY && tty->fd >= 0 && tty->credit > 0) {
 		if (j->hang_up_ns == 0)
 			j->hang_up_ns = agent_now() + HANG_UP_MS * NS_PER_MS;
-		if (is_due(j->hang_up_ns, wait))
-			tty->drain = 0;
+		if (is_due(j->hang_up_ns, wait)) {
+			if (tty->drain < 0)
+				tty->drain = TTY_REST;
+			job_read_out(&a->peer, j, CHAN_OUT);
+		}
 	}
 	if (j->kill_at_ns != 0 && j->pid != 0 && is_due(j->kill_at_ns, wait)) {
 		(void)kill(j->pid, SIGKILL);
@@ -213,6 +288,8 @@ int launch_tick(struct agent *a)
 
 	for (uint32_t i = 0; i < a->jobs_n; i++)
 		tick_job(a, a->jobs[i], &wait);
+	for (uint32_t i = 0; i < a->sudo.n; i++)
+		tick_job(a, a->sudo.jobs[i], &wait);
 	for (struct job **at = &a->guards; *at != NULL;) {
 		struct job *j = *at;
 

@@ -128,6 +128,16 @@ static int remove_tree(const char *path)
 	return rmdir(path) < 0 ? -errno : 0;
 }
 
+/* Whether the request keeps this file: it is the one that its second path leads to. */
+static bool is_kept(const struct worker *w, const struct stat *st)
+{
+	char keep[4096];
+	struct stat other;
+
+	return w->ask->path2.p != NULL && ask_copy(&w->ask->path2, keep, sizeof(keep)) == 0 && stat(keep, &other) == 0 &&
+	       other.st_dev == st->st_dev && other.st_ino == st->st_ino;
+}
+
 int fileop_remove(struct worker *w)
 {
 	struct stat st;
@@ -135,6 +145,8 @@ int fileop_remove(struct worker *w)
 
 	if (lstat(w->path, &st) < 0)
 		return worker_fail(w, errno, "remove", w->path);
+	if (is_kept(w, &st))
+		return 0;
 	if (!S_ISDIR(st.st_mode))
 		r = unlink(w->path) < 0 ? -errno : 0;
 	else if (w->ask->flags & REQ_RECURSIVE)

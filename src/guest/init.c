@@ -3,6 +3,8 @@
 #include "base/cleanup.h"
 #include "guest/launch.h"
 #include "guest/loop.h"
+#include "guest/probe.h"
+#include "guest/sudo.h"
 #include "guest/user.h"
 
 #include <errno.h>
@@ -28,6 +30,8 @@
  */
 
 enum { EXIT_USAGE = 125 };
+enum measure { MEASURE_NOTHING, MEASURE_WALLS, MEASURE_NET };
+#define NOBODY ((uid_t)-1) /* no id */
 
 static bool get_fd(const char *s, int *ret)
 {
@@ -40,7 +44,18 @@ static bool get_fd(const char *s, int *ret)
 	return true;
 }
 
-static bool parse_arg(struct agent *a, const char *arg, int *stream)
+static bool get_uid(const char *s, uid_t *ret)
+{
+	char *end;
+	unsigned long v = strtoul(s, &end, 10);
+
+	if (s[0] < '0' || s[0] > '9' || *end != '\0' || v > UINT32_MAX - 1)
+		return false;
+	*ret = (uid_t)v;
+	return true;
+}
+
+static bool parse_arg(struct agent *a, const char *arg, int *stream, enum measure *measure)
 {
 	if (strncmp(arg, "stream=", 7) == 0)
 		return get_fd(arg + 7, stream);
@@ -50,8 +65,14 @@ static bool parse_arg(struct agent *a, const char *arg, int *stream)
 		a->rules.user = arg + 5;
 		return true;
 	}
+	if (strncmp(arg, "sudo=", 5) == 0)
+		return get_uid(arg + 5, &a->sudo.uid);
 	if (strcmp(arg, "rootcaps=files") == 0 || strcmp(arg, "rootcaps=none") == 0) {
 		a->rules.root_keeps_files = arg[9] == 'f';
+		return true;
+	}
+	if (strcmp(arg, "measure=walls") == 0 || strcmp(arg, "measure=net") == 0) {
+		*measure = arg[8] == 'n' ? MEASURE_NET : MEASURE_WALLS;
 		return true;
 	}
 	return false;
@@ -122,13 +143,19 @@ static bool set_process(void)
 
 int init_main(int argc, char **argv)
 {
-	static struct agent a = {.ops = &launch_ops, .leaf_fd = -1, .spent_leaf_fd = -1, .null_fd = -1, .oom_fd = -1};
+	static struct agent a = {.ops = &launch_ops,
+				 .leaf_fd = -1,
+				 .spent_leaf_fd = -1,
+				 .null_fd = -1,
+				 .oom_fd = -1,
+				 .sudo = {.listen_fd = -1, .uid = NOBODY}};
+	enum measure measure = MEASURE_NOTHING;
 	int stream = -1, sig_fd = -1, r;
 	uint8_t hello[HELLO_LEN];
 
 	a.rules.user = "root";
 	for (int i = 1; i < argc; i++) {
-		if (!parse_arg(&a, argv[i], &stream))
+		if (!parse_arg(&a, argv[i], &stream, &measure))
 			return EXIT_USAGE;
 	}
 	/* kill(-1) is how everything ends here: never where that means the user's own processes */
@@ -137,10 +164,14 @@ int init_main(int argc, char **argv)
 	open_oom_score(&a);
 	if (!set_process() || !open_null(&a) || !set_signals(&sig_fd))
 		return EXIT_USAGE;
+	if (a.sudo.uid != NOBODY && sudo_listen(&a.sudo) < 0)
+		return EXIT_USAGE;
 	raise_nofile(&a);
 	peer_init(&a.peer, stream);
 	hello_encode(hello, HELLO_FD_PASS);
 	peer_send(&a.peer, FRAME_HELLO, 0, 0, hello, sizeof(hello));
+	if (measure != MEASURE_NOTHING)
+		probe_init(measure == MEASURE_NET);
 	r = loop_run(&a, sig_fd);
 	launch_kill_all(SIGKILL);
 	return r == 0 ? 0 : 1;

@@ -17,21 +17,27 @@
  *
  * Ending: a program that exits may leave children that still hold its pipes. What is in the pipe
  * at that moment (FIONREAD) was written before the exit and is delivered; later bytes of others are
- * not waited for. A terminal is hung up by the kernel when its session leader exits, so it
- * always reaches its end; it is read until then.
+ * not waited for. A terminal ends when nobody has it open any more, which background jobs can put off: ended.c
+ * sets the time for that, and then it is read until nothing waits in it.
  */
+
+enum { FIRST_READ = 2048 };
+
+/* One is kept: its page would be given back with it, and be fetched again for the next. */
+static struct job *spare;
 
 struct job *job_new(uint32_t id, const struct ask *q)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct job *j = spare != NULL ? steal_ptr(&spare) : malloc(sizeof(*j));
 
 	if (j == NULL)
 		return NULL;
+	memset(j, 0, sizeof(*j));
 	j->id = id;
 	j->kind = q->kind;
 	j->flags = q->flags;
 	j->in.fd = -1;
-	j->status_fd = -1;
+	j->status_fd = j->conn_fd = -1;
 	window_init(&j->in.win);
 	buf_init(&j->in.pend, FRAME_WINDOW);
 	for (int i = 0; i < 2; i++)
@@ -51,8 +57,12 @@ void job_free(struct job *j)
 	shut(&j->out[0].fd);
 	shut(&j->out[1].fd);
 	shut(&j->status_fd);
+	shut(&j->conn_fd);
 	buf_done(&j->in.pend);
-	free(j);
+	if (spare == NULL)
+		spare = j;
+	else
+		free(j);
 }
 
 void job_in_gone(struct peer *p, struct job *j, int err)
@@ -177,7 +187,8 @@ void job_broken(struct job *j, struct peer *p, uint8_t chan)
 void job_read_out(struct peer *p, struct job *j, uint8_t chan)
 {
 	struct job_out *o = &j->out[chan - 1];
-	size_t want = MIN(o->credit, (uint32_t)FRAME_MAX);
+	/* most programs say little, and a large buffer is a mapping made and removed for it */
+	size_t want = MIN(o->credit, o->much ? (uint32_t)FRAME_MAX : (uint32_t)FIRST_READ);
 	uint8_t *dst;
 	ssize_t n;
 
@@ -209,6 +220,7 @@ void job_read_out(struct peer *p, struct job *j, uint8_t chan)
 		out_finish(p, j, chan);
 		return;
 	}
+	o->much = (size_t)n == want;
 	frame_header(dst, FRAME_DATA, j->id, chan, 0, (uint32_t)n);
 	buf_commit(&p->out, FRAME_HDR + (size_t)n);
 	o->credit -= (uint32_t)n;
@@ -267,13 +279,11 @@ void job_end_done(struct job *j)
 	start_drain(j);
 }
 
-static void send_result(struct peer *p, const struct job *j, uint64_t now_ns)
+int job_result(const struct job *j, uint64_t now_ns, struct buf *b)
 {
 	const struct job_end *e = &j->end;
-	struct buf b;
-	struct msg_writer w = {.b = &b};
+	struct msg_writer w = {.b = b};
 
-	buf_init(&b, 2048);
 	msg_u64(&w, F_HOW, e->how);
 	if (e->how == HOW_ERROR) {
 		msg_u64(&w, F_ERRNO, (uint64_t)e->err);
@@ -285,7 +295,15 @@ static void send_result(struct peer *p, const struct job *j, uint64_t now_ns)
 		msg_u64(&w, F_MAXRSS, e->maxrss_kib);
 	}
 	msg_u64(&w, F_WALL, (now_ns - j->start_ns) / 1000);
-	if (w.err != 0)
+	return w.err;
+}
+
+static void send_result(struct peer *p, const struct job *j, uint64_t now_ns)
+{
+	struct buf b;
+
+	buf_init(&b, 2048);
+	if (job_result(j, now_ns, &b) < 0)
 		p->broken = true;
 	else
 		peer_send(p, FRAME_RESULT, j->id, 0, buf_head(&b), b.len);

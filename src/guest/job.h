@@ -21,8 +21,9 @@ struct job_in { /* CHAN_IN: host -> sandbox */
 struct job_out { /* CHAN_OUT, CHAN_ERR: sandbox -> host */
 	int fd;    /* non-blocking, -1 = none */
 	bool open; /* EOF was not sent yet */
+	bool much; /* the last read took all it asked for */
 	uint32_t credit;
-	int64_t drain; /* after the process ended: bytes still to take; -1 = until end of file */
+	int64_t drain; /* after the process ended: bytes still to take at most; -1 = until end of file */
 	bool parked;   /* a terminal that nobody has open just now: not polled */
 	uint64_t look_ns; /* when to look at it again, 0 = not set yet */
 };
@@ -50,11 +51,17 @@ struct job {
 	int status_fd; /* what the child tells, -1 = none */
 	bool watch_status; /* poll status_fd (else it is read when the child ends) */
 	bool guarded, leaf;
+	bool given;        /* the starter starts it: pid and cmd come through status_fd */
+	bool copied;       /* its child is a copy of PID 1 */
 	bool connecting;   /* port: connect(2) is under way */
 	bool reset;        /* the host ended it */
 	bool sweeping;     /* its processes are being ended by sweep.c */
 	bool ended;        /* `end` holds; RESULT goes out when the channels are drained */
 	bool closed;       /* RESULT was sent; only the guard is left */
+	bool inside;       /* a process of the sandbox asked, over conn_fd; no stream of the host's */
+	bool ready;        /* with it: the request was read */
+	int conn_fd;       /* with it: the caller, who is answered there; -1 = gone */
+	uint64_t sweep_ns; /* with it: when its processes are to be ended, CLOCK_MONOTONIC; 0 = not */
 	uint64_t early_signals; /* bit per signal that came before cmd was known */
 	uint64_t start_ns, kill_at_ns; /* CLOCK_MONOTONIC; kill_at_ns 0 = never */
 	uint64_t hang_up_ns; /* ended on a terminal: when to stop waiting for its other users; 0 = not set */
@@ -82,5 +89,7 @@ void job_in_gone(struct peer *p, struct job *j, int err);
 void job_end_error(struct job *j, int err, const char *text);
 void job_end_wait(struct job *j, int st, uint64_t utime_us, uint64_t stime_us, uint64_t maxrss_kib);
 void job_end_done(struct job *j);
+/* How it ended, as the message of a RESULT. 0 or -errno. */
+int must_check job_result(const struct job *j, uint64_t now_ns, struct buf *b);
 /* True when RESULT was queued: the job's stream is closed. */
 bool job_settle(struct peer *p, struct job *j, uint64_t now_ns);

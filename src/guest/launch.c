@@ -5,6 +5,7 @@
 #include "guest/birth.h"
 #include "guest/control.h"
 #include "guest/probe.h"
+#include "guest/starter.h"
 #include "guest/worker.h"
 
 #include <errno.h>
@@ -22,7 +23,8 @@
  *   file request, metrics, watch:                  PID 1 -> worker
  *
  * What the child tells through its status pipe is read when it ends, so that a normal start costs no
- * wake-up; a guard or a watcher speaks earlier and its pipe is polled.
+ * wake-up; a guard or a watcher speaks earlier and its pipe is polled, and so is that of a command which the starter
+ * starts, until its pid has come.
  *
  * A leaf that cannot be entered fails the exec: running it elsewhere would put it out of reach of the kill
  * its owner relies on.
@@ -102,17 +104,18 @@ static bool make_channels(struct pipes *p, const struct ask *q)
 static void fork_child(struct agent *a, struct job *j, const struct child *c, int leaf_fd)
 {
 	bool alone = !a->had_child && j->kind == REQ_EXEC && !j->guarded;
-	pid_t pid = birth(a, alone ? NULL : j, c, leaf_fd);
+	pid_t pid;
 
+	if (starter_give(a, j, c, leaf_fd))
+		return;
+	pid = birth(a, alone ? NULL : j, c, leaf_fd);
 	a->had_child = true;
 	if (pid < 0) {
 		j->guarded = false;
-		job_end_error(j, -pid,
-			      pid == -EAGAIN ? "process limit reached"
-			      : leaf_fd >= 0 ? "cannot start a process in the cgroup of this exec"
-					     : "cannot start a process");
+		job_end_error(j, -pid, birth_failed(pid, leaf_fd >= 0));
 		return;
 	}
+	j->copied = !alone;
 	j->pid = pid;
 	if (!j->guarded)
 		j->cmd = pid;
@@ -127,7 +130,7 @@ static void adopt(struct job *j, struct pipes *p)
 		j->out[chan - 1].open = j->out[chan - 1].fd >= 0;
 	}
 	j->status_fd = steal_fd(&p->status[0]);
-	j->watch_status = j->guarded || j->kind == REQ_WATCH;
+	j->watch_status = j->guarded || j->given || j->kind == REQ_WATCH;
 }
 
 /* measure: the two descriptors of REQ_FD_MEASURE, NULL = not asked for. */
@@ -135,7 +138,7 @@ static void start_child(struct agent *a, struct job *j, const struct ask *q, con
 			const int *measure)
 {
 	struct pipes p = {.ours = {-1, -1, -1}, .theirs = {-1, -1, -1}, .status = {-1, -1}, .tty = -1};
-	struct child c = {.ask = q, .rules = &a->rules, .null_fd = a->null_fd};
+	struct child c = {.ask = q, .rules = &a->rules, .null_fd = a->null_fd, .conn_fd = -1};
 
 	if (!make_channels(&p, q)) {
 		job_end_error(j, errno, p.tty < 0 && (q->flags & REQ_TTY) ? "no terminal to be had" : "making pipes");
@@ -149,7 +152,12 @@ static void start_child(struct agent *a, struct job *j, const struct ask *q, con
 	if (measure != NULL) {
 		c.sock_fd = measure[0];
 		c.outside_fd = measure[1];
-		c.report = probe_new();
+		c.measure = probe_prepare(&q->expect, c.outside_fd);
+		if (!c.measure) {
+			job_end_error(j, EINVAL, "this agent was not asked to measure, or what to expect is malformed");
+			close_pipes(&p);
+			return;
+		}
 	}
 	fork_child(a, j, &c, leaf_fd);
 	if (!j->ended) {
@@ -201,6 +209,8 @@ static void start_exec(struct agent *a, struct job *j, const struct ask *q, cons
 	/* Letting go of a leaf's mount makes the kernel wait for an RCU grace period: not now, while the
 	 * command runs and may end at once, but when the next one has started. */
 	shut(&a->spent_leaf_fd);
+	if (j->given)
+		shut(&leaf_fd); /* the starter has it */
 	a->spent_leaf_fd = leaf_fd;
 }
 
@@ -240,6 +250,16 @@ static void reset(struct agent *a, struct job *j)
 {
 	if (j->id == a->shutdown_id)
 		return; /* there is no way back */
+	if (j->given && j->pid == 0)
+		launch_status(a, j); /* it may be through with this one, and have another's in hand */
+	if (j->ended)
+		return;
+	if (j->given && j->pid == 0) { /* its pid, or the end of its status pipe, comes yet */
+		if (!j->reset)
+			starter_kill(a);
+		j->reset = true;
+		return;
+	}
 	if (j->medium == JOB_SOCKET || j->pid == 0) {
 		j->connecting = false;
 		for (int i = 0; i < 2; i++)

@@ -3,6 +3,8 @@
 #include "base/num.h"
 #include "guest/control.h"
 #include "guest/launch.h"
+#include "guest/starter.h"
+#include "guest/sudo.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,8 +24,8 @@
  * more system calls than it saves.
  */
 
-enum what { STREAM, SIGNALS, STATUS, IN, OUT, ERR };
-enum { SET_MAX = 2 + 4 * AGENT_JOBS_MAX, FLUSH_MS = 200, REAP_MAX = 256 };
+enum what { STREAM, SIGNALS, CALLS, CALLER, STATUS, IN, OUT, ERR };
+enum { SET_MAX = 3 + 4 * AGENT_JOBS_MAX + 2 * SUDO_JOBS_MAX, FLUSH_MS = 200, REAP_MAX = 256 };
 
 struct set {
 	struct pollfd fd[SET_MAX];
@@ -64,6 +66,18 @@ static void add_job(struct set *s, const struct agent *a, struct job *j)
 		add(s, j->out[1].fd, POLLIN, j, ERR);
 }
 
+static void add_sudo(struct set *s, const struct sudo *k)
+{
+	if (sudo_rests(k) == 0)
+		add(s, k->listen_fd, POLLIN, NULL, CALLS);
+	for (uint32_t i = 0; i < k->n; i++) {
+		struct job *j = k->jobs[i];
+
+		add(s, j->status_fd, POLLIN, j, STATUS);
+		add(s, j->conn_fd, j->ready ? POLLIN : 0, j, CALLER);
+	}
+}
+
 static void build(struct set *s, struct agent *a, int sig_fd)
 {
 	int events = a->peer.out.len <= PEER_OUT_PAUSE ? POLLIN : 0;
@@ -75,6 +89,8 @@ static void build(struct set *s, struct agent *a, int sig_fd)
 		a->turn = (a->turn + 1) % a->jobs_n;
 	for (uint32_t i = 0; i < a->jobs_n; i++)
 		add_job(s, a, a->jobs[(a->turn + i) % a->jobs_n]);
+	if (a->sudo.listen_fd >= 0)
+		add_sudo(s, &a->sudo);
 	for (struct job *j = a->guards; j != NULL && s->n < SET_MAX; j = j->next)
 		add(s, j->status_fd, POLLIN, j, STATUS);
 }
@@ -92,6 +108,7 @@ static void end_shutdown(struct agent *a)
 /* True when it stopped before the last: a program that makes orphans fast must not hold up streams. */
 static bool reap(struct agent *a)
 {
+	starter_look(a);
 	for (int i = 0; i < REAP_MAX; i++) {
 		struct rusage ru;
 		int st;
@@ -122,7 +139,9 @@ static void serve(struct agent *a, struct job *j, enum what what, int revents)
 		break;
 	case OUT: job_read_out(&a->peer, j, CHAN_OUT); break;
 	case ERR: job_read_out(&a->peer, j, CHAN_ERR); break;
+	case CALLER: sudo_heard(a, j); break;
 	case STREAM:
+	case CALLS:
 	case SIGNALS: break;
 	}
 }
@@ -139,6 +158,8 @@ static bool serve_set(struct set *s, struct agent *a)
 			struct signalfd_siginfo si;
 
 			child = read(s->fd[i].fd, &si, sizeof(si)) > 0 || child;
+		} else if (s->of[i].what == CALLS) {
+			sudo_accept(a);
 		} else if (s->of[i].job != NULL) {
 			serve(a, s->of[i].job, s->of[i].what, s->fd[i].revents);
 		}
@@ -158,6 +179,12 @@ static int shutdown_wait(struct agent *a, int wait)
 		return 10; /* again, for what a fork has just made */
 	}
 	return (int)((a->shutdown_ns - now) / 1000000u) + 1;
+}
+
+/* rest: 0 = none. */
+static int soonest(int wait, int rest)
+{
+	return rest > 0 && (wait < 0 || rest < wait) ? rest : wait;
 }
 
 /* The last RESULT should arrive; a host that does not read does not hold up the end. */
@@ -189,16 +216,19 @@ int loop_run(struct agent *a, int sig_fd)
 	bool more = false;
 
 	while (r >= 0) {
-		wait = shutdown_wait(a, launch_tick(a));
+		wait = shutdown_wait(a, soonest(launch_tick(a), sudo_rests(&a->sudo)));
 		if (a->shutdown_id != 0)
 			more = reap(a); /* there may be no child at all whose end would wake us */
 		agent_settle(a);
+		sudo_settle(a);
 		if (a->peer.broken || peer_flush(&a->peer) < 0)
 			return -EPIPE;
 		if (a->shutdown_id != 0 && agent_job(a, a->shutdown_id) == NULL)
 			break;
 		if (a->jobs_n == 0)
 			peer_idle(&a->peer);
+		if (a->peer.out.len == 0)
+			starter_idle(a);
 		if (more || (a->peer.held && a->peer.out.len <= PEER_OUT_PAUSE))
 			wait = 0; /* there is work that no descriptor tells of */
 		build(&set, a, sig_fd);

@@ -32,7 +32,15 @@ int priv_become(const struct user *u)
 			return 0;
 		return -errno;
 	}
-	if (setresgid(u->gid, u->gid, u->gid) < 0 || setresuid(u->uid, u->uid, u->uid) < 0)
+	/*
+	 * The memory may be another's too (guest/starter.h). A change of the effective id makes it what fs.suid_dumpable says, and
+	 * what has no other id but the user's has lost its capabilities: the user's processes could look into it. So the
+	 * real id, without which they may not, comes last, when that is put right.
+	 */
+	if (setresgid(u->gid, u->gid, u->gid) < 0 || setresuid((uid_t)-1, u->uid, u->uid) < 0)
+		return -errno;
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (setresuid(u->uid, (uid_t)-1, (uid_t)-1) < 0)
 		return -errno;
 	return is_user(u) ? 0 : -EPERM;
 }

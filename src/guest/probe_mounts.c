@@ -9,22 +9,25 @@
 /*
  * What is the same for every process of the sandbox, as PID 1 reads it: id maps, interfaces,
  * kernel, mounts (proc(5), proc_pid_mountinfo(5)). Names in mountinfo are partly an image's, so
- * they are cut to their room and kept to plain characters. By plain system calls: see
- * probe_init_half.
+ * they are cut to their room and kept to plain characters.
  */
 
-/* Copy the next word of *at, which ends at a space or `stop`; what is no plain character becomes
+static bool ends_word(char c) { return c == ' ' || c == '\n' || c == '\0'; }
+
+/* Copy the next word of *at, which ends at a space or the line's end; what is no plain character becomes
  * '_'. */
 static void take_word(const char **at, char *dst, size_t size)
 {
-	size_t n = strcspn(*at, " \n"), m = MIN(n, size - 1);
+	const char *from = *at;
+	size_t n = 0;
 
-	for (size_t i = 0; i < m; i++) {
-		char c = (*at)[i];
+	for (; !ends_word(from[n]); n++) {
+		char c = from[n];
 
-		dst[i] = c < 0x21 || c > 0x7e || c == '"' || c == '\\' ? '_' : c;
+		if (n < size - 1)
+			dst[n] = c < 0x21 || c > 0x7e || c == '"' || c == '\\' ? '_' : c;
 	}
-	dst[m] = '\0';
+	dst[MIN(n, size - 1)] = '\0';
 	if (n >= size && size > 4)
 		memcpy(dst + size - 4, "...", 4);
 	*at += n;
@@ -34,50 +37,68 @@ static void take_word(const char **at, char *dst, size_t size)
 static const char *skip_words(const char *at, int n)
 {
 	for (; n > 0; n--) {
-		at += strcspn(at, " \n");
+		while (!ends_word(*at))
+			at++;
 		at += *at == ' ';
 	}
 	return at;
 }
 
-/* Is `word` one of the comma-separated ones at `at`? A word that ends in '=' takes any value. */
-static bool has_option(const char *at, const char *word)
+/* One of the words of `options` that end at commas: its bit, 0 for others. */
+static uint32_t option(const char *word, size_t n)
 {
-	size_t n = strlen(word);
+	static const struct {
+		char name[12];
+		uint8_t len;
+		uint32_t bit;
+	} known[] = {{"ro", 2, PROBE_RDONLY},
+		     {"nosuid", 6, PROBE_NOSUID},
+		     {"nodev", 5, PROBE_NODEV},
+		     {"noexec", 6, PROBE_NOEXEC}};
 
-	while (*at != '\0' && *at != ' ' && *at != '\n') {
-		size_t m = strcspn(at, ", \n");
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (n == known[i].len && memcmp(word, known[i].name, n) == 0)
+			return known[i].bit;
+	return n > 8 && memcmp(word, "hidepid=", 8) == 0 ? PROBE_HIDEPID : 0;
+}
 
-		if (strncmp(at, word, n) == 0 && (m == n || word[n - 1] == '='))
-			return true;
-		at += m;
-		at += *at == ',';
+/* All of the words at *at. Moves *at behind them. */
+static uint32_t take_options(const char **at)
+{
+	uint32_t bits = 0;
+
+	while (!ends_word(**at)) {
+		const char *word = *at;
+
+		while (!ends_word(**at) && **at != ',')
+			(*at)++;
+		bits |= option(word, (size_t)(*at - word));
+		*at += **at == ',';
 	}
-	return false;
+	*at += **at == ' ';
+	return bits;
 }
 
 /* 36 35 98:0 /root /at ro,nosuid shared:1 - type source super-options */
 static void take_mount(const char *line, struct probe_mount *m)
 {
-	const char *at = skip_words(line, 3), *opts, *dash;
+	const char *at = skip_words(line, 3);
+	uint32_t bits;
 
 	take_word(&at, m->root, sizeof(m->root));
 	take_word(&at, m->at, sizeof(m->at));
-	opts = at;
-	m->flags = (has_option(opts, "ro") ? PROBE_RDONLY : 0u) |
-		   (has_option(opts, "nosuid") ? PROBE_NOSUID : 0u) |
-		   (has_option(opts, "nodev") ? PROBE_NODEV : 0u) |
-		   (has_option(opts, "noexec") ? PROBE_NOEXEC : 0u);
-	dash = strstr(opts, " - ");
-	if (dash == NULL)
+	m->flags = take_options(&at) & ~(uint32_t)PROBE_HIDEPID;
+	while (at[0] != '\0' && (at[0] != '-' || at[1] != ' '))
+		at = skip_words(at, 1);
+	if (*at == '\0')
 		return;
-	at = dash + 3;
+	at += 2;
 	take_word(&at, m->type, sizeof(m->type));
 	at = skip_words(at, 1);
-	if (has_option(at, "ro"))
-		m->flags |= PROBE_RDONLY;
-	if (strcmp(m->type, "proc") == 0 && has_option(at, "hidepid="))
-		m->flags |= PROBE_HIDEPID;
+	bits = take_options(&at);
+	m->flags |= bits & PROBE_RDONLY;
+	if (strcmp(m->type, "proc") == 0)
+		m->flags |= bits & PROBE_HIDEPID;
 }
 
 /* More mounts than there is room for leave the last entry as "more". */

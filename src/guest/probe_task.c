@@ -11,7 +11,7 @@
 /*
  * One process as the kernel sees it. Identity, capabilities and filter are what /proc/self/status
  * says; the system calls of probe_calls.def are really made, with arguments that do nothing should
- * they be let through. Fed by the kernel only. By plain system calls: see probe_init_half.
+ * they be let through. Fed by the kernel only. By plain system calls, which cost least.
  */
 
 static int open_at(int dir_fd, const char *name, int flags)
@@ -161,18 +161,18 @@ static void namespaces(struct probe_task *t, const struct probe_view *v)
 	}
 }
 
-static uint32_t try_outside(const struct probe_view *v)
+uint32_t probe_outside(int fd)
 {
-	char name[16] = "fd/", *at = name + 3;
+	char name[32] = "/proc/self/fd/", *at = name + strlen(name);
 	int got, unit = 1;
 
-	if (v->outside_fd < 0)
+	if (fd < 0)
 		return EBADF;
-	while (v->outside_fd / unit >= 10)
+	while (fd / unit >= 10)
 		unit *= 10;
 	for (; unit > 0; unit /= 10)
-		*at++ = (char)('0' + v->outside_fd / unit % 10);
-	got = open_at(v->self_fd, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+		*at++ = (char)('0' + fd / unit % 10);
+	got = open_at(AT_FDCWD, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	if (got < 0)
 		return (uint32_t)-got;
 	raw_close(got);
@@ -185,6 +185,5 @@ void probe_task(struct probe_task *t, struct probe_view *v)
 	from_status(t, v);
 	t->securebits = (uint32_t)raw_call(SYS_prctl, PR_GET_SECUREBITS, 0, 0, 0, 0);
 	namespaces(t, v);
-	t->outside = try_outside(v);
 	try_calls(t);
 }

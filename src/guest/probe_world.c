@@ -15,7 +15,7 @@
  * network. PID 1 looks, which may do whatever the command may; that the command is in the same
  * namespaces is compared. Nothing is written anywhere, and nothing could leave the machine should
  * the network be open: the addresses are those kept for documentation, not routed on the internet.
- * By plain system calls: see probe_init_half.
+ * By plain system calls, which cost least.
  */
 
 static uint8_t covered(const char *path)

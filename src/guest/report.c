@@ -11,13 +11,14 @@
 
 _Static_assert(sizeof(struct report) <= PIPE_BUF, "reports are written at once");
 
-void report_send(int fd, const struct report *r)
+bool report_send(int fd, const struct report *r)
 {
 	ssize_t n;
 
 	do
 		n = write(fd, r, sizeof(*r));
 	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(*r);
 }
 
 void report_error(int fd, int err, const char *what, const char *name)
@@ -31,7 +32,7 @@ void report_error(int fd, int err, const char *what, const char *name)
 		(void)snprintf(r.text, sizeof(r.text), "%s '%.150s': %s", what, name, why);
 	else
 		(void)snprintf(r.text, sizeof(r.text), "%s: %s", what, why);
-	report_send(fd, &r);
+	(void)report_send(fd, &r);
 }
 
 int report_read(int fd, struct report *ret)

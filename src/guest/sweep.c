@@ -17,6 +17,8 @@
  * every process found until a look finds no new one running, then kills them all; a stopped process does
  * not fork. Rounds are repeated by the main loop, so other streams are served in between.
  *
+ * Where PID 1 has no descriptor or memory left to look with, the sweep is not over: it goes on when there is.
+ *
  * /proc is mounted by the tier and read here only; the process name inside a stat line is chosen by
  * hostile code and skipped by its last ')'.
  */
@@ -62,7 +64,8 @@ static bool append(struct list *l, const struct sweep_proc *p)
 	return true;
 }
 
-static void read_process(int proc, const char *name, struct list *l)
+/* False when there may be such a process, and nothing is known of it. */
+static bool read_process(int proc, const char *name, struct list *l)
 {
 	struct sweep_proc p = {.pid = (pid_t)strtol(name, NULL, 10)};
 	_cleanup_close_ int fd = -1;
@@ -72,8 +75,9 @@ static void read_process(int proc, const char *name, struct list *l)
 	(void)snprintf(path, sizeof(path), "%.16s/stat", name);
 	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	if (n > 0 && sweep_parse_stat(text, (size_t)n, &p))
-		(void)append(l, &p);
+	if (n < 0)
+		return errno == ENOENT || errno == ESRCH; /* it is gone */
+	return sweep_parse_stat(text, (size_t)n, &p) && append(l, &p);
 }
 
 static int by_pid(const void *a, const void *b)
@@ -83,21 +87,25 @@ static int by_pid(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static void look(struct list *l)
+/* False when not all could be seen: nothing can be said of what is left. */
+static bool look(struct list *l)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *e;
+	bool all = true;
 
 	l->n = 0;
 	if (proc == NULL)
-		return;
-	while ((e = readdir(proc)) != NULL) {
+		return false;
+	while ((errno = 0, e = readdir(proc)) != NULL) {
 		if (isdigit((unsigned char)e->d_name[0]))
-			read_process(dirfd(proc), e->d_name, l);
+			all = read_process(dirfd(proc), e->d_name, l) && all;
 	}
+	all = all && errno == 0;
 	(void)closedir(proc);
 	if (l->n > 1)
 		qsort(l->v, l->n, sizeof(*l->v), by_pid);
+	return all;
 }
 
 static bool is_known(const struct sweep *s, pid_t pid)
@@ -147,11 +155,12 @@ bool sweep_round(const struct sweep *s)
 {
 	struct list l = {0};
 	size_t alive = 0;
+	bool all = true;
 
 	for (int looks = 0; looks < LOOKS_MAX; looks++) {
 		size_t running = 0;
 
-		look(&l);
+		all = look(&l);
 		alive = sweep_mark(s, l.v, l.n);
 		for (size_t i = 0; i < l.n; i++) {
 			if (is_running(&l.v[i])) {
@@ -167,5 +176,5 @@ bool sweep_round(const struct sweep *s)
 			(void)kill(l.v[i].pid, SIGKILL);
 	}
 	free(l.v);
-	return alive == 0;
+	return all && alive == 0;
 }

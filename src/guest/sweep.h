@@ -22,7 +22,7 @@ struct sweep_proc {
 	bool marked;
 };
 
-/* One round; bounded work. True when no living process was found. */
+/* One round; bounded work. True when all processes were seen and none of these lives. */
 bool sweep_round(const struct sweep *s);
 /* Pure: mark what s names in v[0..n), which ascends by pid. Returns how many are marked and alive. */
 size_t sweep_mark(const struct sweep *s, struct sweep_proc *v, size_t n);

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "guest/entry.h"
 #include "guest/report.h"
+#include "guest/watch_set.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,19 +29,13 @@
  * half waits for its partner, for PAIR_MS at most; without one it is a removal (or a creation, for
  * the second half). Watches of a moved folder keep their number, only their paths change.
  *
- * Bounds: WATCHES_MAX folders and SEEN_MAX remembered names; past either the client is told to list
- * again (OVERFLOW), as it is when the kernel's queue overflows.
+ * Past the bounds of watch_set.h the client is told to list again (OVERFLOW), as it is when the kernel's queue overflows.
  */
 
-enum { WATCHES_MAX = 16384, SEEN_MAX = 16384, PAIR_MS = 20, DEPTH_MAX = 256 };
+enum { PAIR_MS = 20, DEPTH_MAX = 256 };
 
 static const uint32_t mask = IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB |
 			     IN_DELETE_SELF | IN_EXCL_UNLINK;
-
-struct place { /* a watched folder */
-	int wd;
-	char *path; /* relative to PATH, "" = PATH itself; NULL = free slot */
-};
 
 struct half { /* the first half of a move */
 	uint32_t cookie; /* 0 = none */
@@ -55,10 +50,7 @@ struct watch {
 	dev_t dev;   /* which */
 	ino_t ino;
 	bool recursive;
-	struct place *places;
-	size_t places_n, places_cap;
-	char **seen; /* full relative paths listed and not yet matched */
-	size_t seen_n, seen_cap;
+	struct watch_set set;
 	struct half half;
 	struct entry_names names; /* REQ_DETAIL */
 	uint32_t last_kind; /* to merge runs of WRITE events */
@@ -105,80 +97,6 @@ static bool join(char *dst, const char *a, const char *b)
 	}
 	memmove(dst + n, b, m + 1);
 	return true;
-}
-
-static struct place *by_wd(struct watch *s, int wd)
-{
-	for (size_t i = 0; i < s->places_n; i++) {
-		if (s->places[i].path != NULL && s->places[i].wd == wd)
-			return &s->places[i];
-	}
-	return NULL;
-}
-
-static bool add_place(struct watch *s, int wd, const char *path)
-{
-	char *copy = NULL;
-	size_t i = 0;
-
-	while (i < s->places_n && s->places[i].path != NULL)
-		i++;
-	if (i == s->places_cap) {
-		size_t cap = s->places_cap == 0 ? 16 : 2 * s->places_cap;
-		struct place *v = cap > WATCHES_MAX ? NULL : reallocarray(s->places, cap, sizeof(*v));
-
-		if (v == NULL)
-			return false;
-		s->places = v;
-		s->places_cap = cap;
-	}
-	copy = strdup(path);
-	if (copy == NULL)
-		return false;
-	s->places[i] = (struct place){wd, copy};
-	s->places_n = MAX(s->places_n, i + 1);
-	return true;
-}
-
-static void drop_place(struct place *p)
-{
-	free(p->path);
-	p->path = NULL;
-}
-
-static void remember(struct watch *s, const char *path)
-{
-	if (s->seen_n == s->seen_cap) {
-		size_t cap = s->seen_cap == 0 ? 64 : 2 * s->seen_cap;
-		char **v = cap > SEEN_MAX ? NULL : reallocarray(s->seen, cap, sizeof(*v));
-
-		if (v == NULL)
-			return; /* at worst an event comes twice */
-		s->seen = v;
-		s->seen_cap = cap;
-	}
-	s->seen[s->seen_n] = strdup(path);
-	if (s->seen[s->seen_n] != NULL)
-		s->seen_n++;
-}
-
-/* True when the path was listed already; forgotten by that. */
-static bool take_seen(struct watch *s, const char *path)
-{
-	for (size_t i = 0; i < s->seen_n; i++) {
-		if (strcmp(s->seen[i], path) == 0) {
-			free(s->seen[i]);
-			s->seen[i] = s->seen[--s->seen_n];
-			return true;
-		}
-	}
-	return false;
-}
-
-static void forget_seen(struct watch *s)
-{
-	while (s->seen_n > 0)
-		free(s->seen[--s->seen_n]);
 }
 
 /* PATH, to open what is below it; not held open: a removed folder tells so when its last user lets go. */
@@ -235,7 +153,7 @@ static int list_folder(struct watch *s, int fd, const char *path, bool report, i
 		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (report) {
-			remember(s, full);
+			watch_remember(&s->set, full);
 			r = emit(s, WATCH_CREATE, full, NULL);
 			/* what was written before we watched makes no event any more */
 			if (r == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
@@ -259,11 +177,11 @@ static int add_folder(struct watch *s, const char *path, bool report, int depth)
 	/* by descriptor, so that a folder swapped for a link is not followed */
 	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	wd = inotify_add_watch(s->fd, proc, mask | IN_ONLYDIR);
-	if (wd >= 0 && by_wd(s, wd) != NULL) { /* met twice: listed and reported */
+	if (wd >= 0 && watch_by_number(&s->set, wd) != NULL) { /* met twice: listed and reported */
 		(void)close(fd);
 		return 0;
 	}
-	if (wd < 0 || depth > DEPTH_MAX || !add_place(s, wd, path)) {
+	if (wd < 0 || depth > DEPTH_MAX || !watch_add(&s->set, wd, path)) {
 		(void)close(fd);
 		return overflow(s);
 	}
@@ -275,41 +193,9 @@ static int add_folder(struct watch *s, const char *path, bool report, int depth)
 	return r;
 }
 
-static bool is_below(const char *path, const char *folder, size_t n)
-{
-	return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
-/* The folder `from` is now called `to`; to == NULL: it left the tree. */
-static void move_places(struct watch *s, const char *from, const char *to)
-{
-	size_t n = strlen(from);
-
-	for (size_t i = 0; i < s->places_n; i++) {
-		struct place *p = &s->places[i];
-		char full[4096], *copy;
-
-		if (p->path == NULL || !is_below(p->path, from, n))
-			continue;
-		if (to == NULL) {
-			(void)inotify_rm_watch(s->fd, p->wd);
-			drop_place(p);
-			continue;
-		}
-		if (strlen(to) + strlen(p->path + n) >= sizeof(full))
-			continue;
-		(void)snprintf(full, sizeof(full), "%s%s", to, p->path + n);
-		copy = strdup(full);
-		if (copy == NULL)
-			continue;
-		free(p->path);
-		p->path = copy;
-	}
-}
-
 static int on_created(struct watch *s, const char *path, bool folder)
 {
-	int r = take_seen(s, path) ? 0 : emit(s, WATCH_CREATE, path, NULL);
+	int r = watch_take(&s->set, path) ? 0 : emit(s, WATCH_CREATE, path, NULL);
 
 	if (r == 0 && folder && s->recursive)
 		r = add_folder(s, path, true, 0);
@@ -322,7 +208,7 @@ static int flush_half(struct watch *s)
 		return 0;
 	s->half.cookie = 0;
 	if (s->half.folder)
-		move_places(s, s->half.path, NULL);
+		watch_move(&s->set, s->fd, s->half.path, NULL);
 	return emit(s, WATCH_REMOVE, s->half.path, NULL);
 }
 
@@ -337,8 +223,8 @@ static int on_moved_to(struct watch *s, const struct inotify_event *e, const cha
 	}
 	s->half.cookie = 0;
 	if (folder)
-		move_places(s, s->half.path, path);
-	if (take_seen(s, path)) /* the new name was listed before the event was read */
+		watch_move(&s->set, s->fd, s->half.path, path);
+	if (watch_take(&s->set, path)) /* the new name was listed before the event was read */
 		return emit(s, WATCH_REMOVE, s->half.path, NULL);
 	return emit(s, WATCH_RENAME, s->half.path, path);
 }
@@ -355,11 +241,11 @@ static int on_named(struct watch *s, const struct inotify_event *e, const char *
 	if (e->mask & IN_ATTRIB)
 		return emit(s, WATCH_CHMOD, path, NULL);
 	if (e->mask & IN_DELETE) {
-		(void)take_seen(s, path);
+		(void)watch_take(&s->set, path);
 		return emit(s, WATCH_REMOVE, path, NULL);
 	}
 	if (e->mask & IN_MOVED_FROM) {
-		(void)take_seen(s, path);
+		(void)watch_take(&s->set, path);
 		s->half.cookie = e->cookie;
 		s->half.folder = e->mask & IN_ISDIR;
 		memcpy(s->half.path, path, strlen(path) + 1);
@@ -368,13 +254,13 @@ static int on_named(struct watch *s, const struct inotify_event *e, const char *
 }
 
 /* Events of the watched folder or file itself. 1: it is gone and so is the watch. */
-static int on_self(struct watch *s, const struct inotify_event *e, struct place *p)
+static int on_self(struct watch *s, const struct inotify_event *e, struct watched *p)
 {
 	bool root = p->path[0] == '\0';
 	int r = 0;
 
 	if (e->mask & IN_IGNORED) {
-		drop_place(p);
+		watched_drop(p);
 		return root;
 	}
 	if (!root)
@@ -390,13 +276,13 @@ static int on_self(struct watch *s, const struct inotify_event *e, struct place 
 
 static int on_event(struct watch *s, const struct inotify_event *e)
 {
-	struct place *p;
+	struct watched *p;
 	char path[4096];
 	int r = 0;
 
 	if (e->mask & IN_Q_OVERFLOW)
 		return overflow(s);
-	p = by_wd(s, e->wd);
+	p = watch_by_number(&s->set, e->wd);
 	if (p == NULL)
 		return 0;
 	if (e->len == 0)
@@ -443,7 +329,7 @@ static int serve(struct watch *s)
 			return MIN(r, 0);
 		s->last_kind = 0;
 		if (poll(p, 1, 0) == 0)
-			forget_seen(s);
+			watch_forget(&s->set);
 	}
 }
 
@@ -463,11 +349,11 @@ int watch_run(struct worker *w)
 		s.dev = st.st_dev;
 		s.ino = st.st_ino;
 		r = add_folder(&s, "", false, 0);
-		if (r == 0 && s.places_n == 0)
+		if (r == 0 && s.set.n == 0)
 			return worker_fail(w, EACCES, "watch", w->path);
 	} else {
 		wd = inotify_add_watch(s.fd, w->path, mask);
-		if (wd < 0 || !add_place(&s, wd, ""))
+		if (wd < 0 || !watch_add(&s.set, wd, ""))
 			return worker_fail(w, errno, "watch", w->path);
 		r = 0;
 	}

@@ -2,6 +2,7 @@
 #include "base/cleanup.h"
 #include "image/store_priv.h"
 #include "sys/file.h"
+#include "sys/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 #include "base/quote.h"
 #include "image/names_priv.h"
 #include "image/store_priv.h"
+#include "sys/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,7 @@
 #include "base/cleanup.h"
 #include "core/state.h"
 #include "image/store_priv.h"
+#include "sys/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

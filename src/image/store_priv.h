@@ -7,10 +7,7 @@
 
 struct contents; /* image/contents.h */
 
-enum {
-	TREE_DEPTH_MAX = 140, /* folders below each other; a tar's paths have fewer */
-	STORE_TMP_NAME = 32,  /* bytes of "tmp/<random>" */
-};
+enum { STORE_TMP_NAME = 32 }; /* bytes of "tmp/<random>" */
 
 /* The store's folder, made when absent (0700). An O_PATH-able folder descriptor, or -errno. */
 int must_check store_open(struct err *e);
@@ -24,8 +21,6 @@ int must_check store_tmp(int store_fd, char name[STORE_TMP_NAME], int *ret_fd, s
 /* Remove what dead makers left in tmp/; the store's lock is held while it is looked for, not while it is removed. */
 void store_sweep(int store_fd);
 
-/* Remove a folder and everything below it, whatever its modes. Never follows a link. 0 or -errno. */
-int must_check tree_remove(int dirfd, const char *name);
 /* The digest of the tree at dirfd, as docs/images.md defines it. known: contents whose sums are there already, and
  * room for more; NULL = everything is read. */
 int must_check tree_digest(int dirfd, struct contents *known, char ret[IMAGE_DIGEST_LEN + 1], struct err *e);

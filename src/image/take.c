@@ -5,6 +5,8 @@
 #include "sys/call.h"
 #include "sys/file.h"
 #include "sys/ids.h"
+#include "sys/loop.h"
+#include "sys/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
@@ -114,22 +115,14 @@ static int check_report(struct report *m)
 	return m->kind == REPORT_PROGRESS ? 0 : -EPROTO;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* deadline: of now_ms, 0 = none. */
+/* deadline: of loop_clock_ms, 0 = none. */
 static int read_report(int fd, int64_t deadline, struct report *ret)
 {
 	size_t n = 0;
 
 	while (n < sizeof(*ret)) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
-		int64_t left = deadline == 0 ? -1 : MAX(deadline - now_ms(), (int64_t)0);
+		int64_t left = deadline == 0 ? -1 : MAX(deadline - (int64_t)loop_clock_ms(), (int64_t)0);
 		ssize_t got = poll(&p, 1, (int)MIN(left, (int64_t)INT_MAX));
 
 		if (got == 0 && left <= 0)
@@ -149,7 +142,7 @@ static int read_report(int fd, int64_t deadline, struct report *ret)
 
 static int hear(int fd, struct image_new *n, uint64_t time_ms, image_progress fn, void *arg, struct err *e)
 {
-	int64_t deadline = time_ms == 0 ? 0 : now_ms() + (int64_t)MIN(time_ms, (uint64_t)INT64_MAX / 2);
+	int64_t deadline = time_ms == 0 ? 0 : (int64_t)loop_clock_ms() + (int64_t)MIN(time_ms, (uint64_t)INT64_MAX / 2);
 	struct report m;
 
 	for (;;) {

@@ -27,6 +27,8 @@ enum {
 	TURN_BYTES = 1 << 20,
 };
 
+static struct spares spare = {.max = 32}; /* of the one thread */
+
 #define CONN_OF(src, side) ((struct conn *)(void *)((char *)(src) - offsetof(struct conn, side)))
 
 
@@ -53,7 +55,7 @@ void conn_end(struct conn *k, const char *why, bool hard)
 	*k->at = k->next;
 	if (k->next != NULL)
 		k->next->at = k->at;
-	loop_free_later(k->b->loop, k);
+	loop_spare_later(k->b->loop, &spare, k);
 }
 
 void conn_drop(struct conn *k, const char *why) { conn_end(k, why, true); }
@@ -286,7 +288,7 @@ void conn_step(struct conn *k)
 
 void conn_take(struct box *b, const struct inspect_hand *h, int fd)
 {
-	struct conn *k = calloc(1, sizeof(*k));
+	struct conn *k = (struct conn *)loop_spare(&spare, sizeof(*k));
 	bool allowed;
 
 	if (k == NULL) {

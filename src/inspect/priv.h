@@ -113,6 +113,13 @@ void conn_dial(struct conn *k);
 void conn_no_request(struct conn *k, uint32_t status, const char *reason);
 void conn_linger(struct conn *k); /* no more requests: deliver, then close */
 
+struct refusal {
+	uint32_t status; /* 0 = permitted */
+	const char *reason;
+};
+/* ---- ahead.c: what of the body is here with its head of `size` bytes, at the front of c.in ---- */
+struct refusal body_ahead(struct conn *k, const struct http_head *h, size_t size);
+
 /* ---- tail.c: steps; true when something moved ---- */
 bool tunnel_step(struct conn *k);
 bool linger_step(struct conn *k);

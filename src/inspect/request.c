@@ -14,11 +14,6 @@
 
 enum { HEAD_MS = 30000, BODY_RUN = 32 * 1024 };
 
-struct refusal {
-	uint32_t status; /* 0 = permitted */
-	const char *reason;
-};
-
 static struct http_text text_of(const char *s) { return (struct http_text){s, strlen(s)}; }
 
 /* "name" or "name:port" of where this connection goes. */
@@ -228,6 +223,8 @@ static bool head_step(struct conn *k)
 		return true;
 	}
 	no = decide(k, &h, (size_t)n);
+	if (no.status == 0)
+		no = body_ahead(k, &h, (size_t)n);
 	if (no.status == 0 && k->up != UP_READY) {
 		conn_dial(k);
 		return true;

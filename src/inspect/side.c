@@ -138,9 +138,10 @@ int side_tls(struct side *s, SSL *tls)
 
 void side_close(struct side *s, bool hard)
 {
-	struct linger now = {.l_onoff = 1};
+	/* the gate made it one that is reset when this process ends */
+	struct linger now = {.l_onoff = hard};
 
-	if (s->src.fd >= 0 && hard)
+	if (s->src.fd >= 0)
 		(void)setsockopt(s->src.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	SSL_free(s->tls);
 	s->tls = NULL;

@@ -339,6 +339,7 @@ class Kernel:
         loop = asyncio.get_running_loop()
         loop.add_reader(COMMANDS, self.readable)
         loop.set_exception_handler(self.lost_exception)
+        self.warm_up()
         send({'type': 'ready'})
         while True:
             command = await self.queue.get()
@@ -351,6 +352,15 @@ class Kernel:
                 await self.execute(command['code'], command.get('env') or {})
                 if self.shell.leave:
                     os._exit(0)
+
+    def warm_up(self):
+        """What the first execution would wait for: modules loaded when they are first wanted, and caches. It leaves no trace."""
+        shell = self.shell
+        with contextlib.suppress(Exception):
+            shell.should_run_async('1', transformed_cell=shell.transform_cell('1'))
+            shell.run_cell('1', store_history=False, silent=True)
+            shell.display_formatter.format(1)
+            json.dumps(plain({'text': '1'}))
 
     @staticmethod
     def lost_exception(loop, context):

@@ -103,6 +103,22 @@ int code_begin(struct keep *k)
 	return 0;
 }
 
+bool code_comes(const struct keep *k)
+{
+	const struct code_context *c = k->code != NULL ? k->code->contexts : NULL;
+
+	return c != NULL && !c->ready && (k->code->writing != NULL || c->x.s != NULL);
+}
+
+void code_came(struct keep *k)
+{
+	for (struct talk *t = k->talks; t != NULL; t = t->next)
+		if (t->waits_code) {
+			t->waits_code = false;
+			talk_status(t, 204);
+		}
+}
+
 void code_done(struct keep *k)
 {
 	struct code *code = k->code;

@@ -65,6 +65,9 @@ enum { CONTEXTS_MAX = 64, JOBS_MAX = 256, KEEPALIVE_MS = 5000, AGAIN_MS = 1000, 
  * keep_args has no interpreter. */
 int must_check code_begin(struct keep *k);
 void code_done(struct keep *k); /* the sandbox ends */
+/* The first context is being started; its end, good or bad, answers who waits_code. */
+bool code_comes(const struct keep *k);
+void code_came(struct keep *k);
 
 /* ---- code_context.c: processes ---- */
 /* Go on with whatever c can do next. */

@@ -4,6 +4,7 @@
 #include "keep/code_event.h"
 #include "keep/priv.h"
 #include "keep/query.h"
+#include "keep/text.h"
 #include "wire/frame.h"
 
 #include <errno.h>
@@ -64,11 +65,13 @@ static void on_written(void *arg, struct stream *s, const struct stream_result *
 	(void)snprintf(why, sizeof(why), "the code interpreter cannot be put into the sandbox: %s",
 		       r->text);
 	for (struct code_context *c = code->contexts; c != NULL; c = c->next) {
-		if (code->there)
-			code_pump(c);
-		else
+		if (!code->there)
 			fail_all(c, why);
+		else if (c == code->contexts || c->jobs != NULL)
+			code_pump(c); /* the others start when they are used */
 	}
+	if (!code_comes(code->k))
+		code_came(code->k);
 }
 
 static const struct stream_ops write_ops = {.writable = on_write_room, .result = on_written};
@@ -95,13 +98,8 @@ static int put_program(struct code *code)
 
 static void queue_command(struct code_context *c, json_t *o)
 {
-	char *s = json_dumps(o, JSON_COMPACT);
-
-	if (s == NULL || buf_put(&c->commands, s, strlen(s)) < 0 ||
-	    buf_put(&c->commands, "\n", 1) < 0)
+	if (text_put_value(&c->commands, o) < 0 || text_put(&c->commands, "\n") < 0)
 		code_stop(c);
-	free(s);
-	json_decref(o);
 }
 
 static void send_commands(struct code_context *c)
@@ -143,6 +141,8 @@ static void one_line(struct code_context *c, const void *p, size_t n)
 	}
 	if (type == CODE_READY) {
 		c->ready = true;
+		if (c == c->code->contexts)
+			code_came(c->code->k);
 	} else if (type == CODE_FAILED || type == CODE_DIED) {
 		(void)snprintf(c->died, sizeof(c->died), "%s",
 			       json_string_value(json_object_get(o, "text")));
@@ -273,6 +273,8 @@ static void on_result(void *arg, struct stream *s, const struct stream_result *r
 	else
 		(void)snprintf(why, sizeof(why), "%s", c->died);
 	reset(c);
+	if (c == c->code->contexts)
+		code_came(c->code->k);
 	if (c->running && c->jobs->t == NULL) {
 		job_ended(c);
 	} else if (c->running) {

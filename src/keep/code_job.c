@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "keep/code_event.h"
 #include "keep/priv.h"
+#include "parse/stamp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -92,18 +93,14 @@ int code_job_new(struct code_context *c, struct talk *t, json_t *command)
 	return 0;
 }
 
-/* RFC 3339, for clients that show when something was printed. */
+/* For clients that show when something was printed. */
 static json_t *timestamp(void)
 {
-	char text[40];
 	struct timespec now = {.tv_sec = 0};
-	struct tm tm;
+	char text[STAMP_SIZE];
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	if (gmtime_r(&now.tv_sec, &tm) == NULL ||
-	    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
-		return NULL;
-	return json_string(text);
+	return json_string(stamp_text(now.tv_sec, 0, 0, text));
 }
 
 void code_job_say(struct code_job *j, json_t *event)

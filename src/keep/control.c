@@ -1,3 +1,4 @@
+#include "keep/code.h"
 #include "keep/priv.h"
 #include "keep/rpc.h"
 
@@ -20,6 +21,19 @@ void control_wait(struct talk *t, json_t *req)
 {
 	(void)req;
 	t->waits = true;
+}
+
+/*
+ * For one that will wait in a pool: answered when that is done which its first calls would wait for.
+ * Its users are known (the route asks for one), and the first context's kernel is up, or will not be.
+ */
+void control_ready(struct talk *t, json_t *req)
+{
+	(void)req;
+	if (code_comes(t->k))
+		t->waits_code = true;
+	else
+		talk_status(t, 204);
 }
 
 static uint64_t wall_ms(void)
@@ -61,6 +75,7 @@ void control_claim(struct talk *t, json_t *req)
 		talk_cut(t);
 	else {
 		t->k->claimed = true;
+		users_known(t->k);
 		talk_status(t, 204);
 	}
 }

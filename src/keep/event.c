@@ -28,31 +28,10 @@ char *event_data(const char *channel, const void *p, size_t n, size_t *ret_n)
 	return s;
 }
 
-/* Words of Go's standard library, which E2B's server is written with and clients may compare. */
 static const char *const signals[] = {
-    [SIGHUP] = "hangup",
-    [SIGINT] = "interrupt",
-    [SIGQUIT] = "quit",
-    [SIGILL] = "illegal instruction",
-    [SIGTRAP] = "trace/breakpoint trap",
-    [SIGABRT] = "aborted",
-    [SIGBUS] = "bus error",
-    [SIGFPE] = "floating point exception",
-    [SIGKILL] = "killed",
-    [SIGUSR1] = "user defined signal 1",
-    [SIGSEGV] = "segmentation fault",
-    [SIGUSR2] = "user defined signal 2",
-    [SIGPIPE] = "broken pipe",
-    [SIGALRM] = "alarm clock",
-    [SIGTERM] = "terminated",
-    [SIGSTKFLT] = "stack fault",
-    [SIGXCPU] = "CPU time limit exceeded",
-    [SIGXFSZ] = "file size limit exceeded",
-    [SIGVTALRM] = "virtual timer expired",
-    [SIGPROF] = "profiling timer expired",
-    [SIGIO] = "I/O possible",
-    [SIGPWR] = "power failure",
-    [SIGSYS] = "bad system call",
+#define SIGNAL_WORD(sig, word) [sig] = word,
+#include "wire/signal_words.def"
+#undef SIGNAL_WORD
 };
 
 void event_status(const struct stream_result *r, char *dst, size_t size)

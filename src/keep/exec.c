@@ -8,14 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
- * Leaves. Number 1 was given to the agent with the sandbox, and the first exec gets it. The leaf of
- * an exec that ended is removed at once, unless a background process still runs in it: then it is
- * tried again when later ones end, TRIES at a time.
+ * Leaves. Number 1 was given to the agent with the sandbox, and the first exec gets it. Once there was one, those of
+ * the next execs are made ahead, and those of execs that ended are removed. The runner does that CHORES_MS later, when the
+ * client has what it waits for, and is not waited for. Where something still runs in the background the leaf stays, and
+ * is tried again when later ones end, TRIES at a time.
  */
 
-enum { TRIES = 4, BUSY_MAX = 65536 };
+enum { TRIES = 4, BUSY_MAX = 65536, CHORES_MS = 2 };
 
 static int set(json_t *o, const char *pair)
 {
@@ -79,19 +81,43 @@ static void put_want(struct msg_writer *w, const struct exec_want *x)
 	}
 }
 
+static bool have_leaves(const struct keep *k)
+{
+	return (runner_weaker(k->a->runner) & WEAKER_KILL) == 0;
+}
+
+static void chores(struct timer *tm);
+
+static void chores_due(struct keep *k)
+{
+	struct timer *t = &k->leaves.chores;
+
+	t->fire = chores;
+	if (t->at_ms == 0)
+		timer_set(&k->timers, t, k->loop.now_ms + CHORES_MS);
+}
+
 /* A leaf for the next exec: *fd -1 = the agent has it, or guards the exec without one. */
 static int next_leaf(struct keep *k, uint32_t *ret, int *fd, struct err *e)
 {
+	struct leaves *l = &k->leaves;
 	int r = 0;
 
-	*ret = k->leaves.last + 1;
-	if (*ret > 1 && (runner_weaker(k->a->runner) & WEAKER_KILL) == 0) {
+	chores_due(k);
+	if (l->spare_n > 0) {
+		*ret = l->spare[0].nr;
+		*fd = l->spare[0].fd;
+		memmove(l->spare, l->spare + 1, --l->spare_n * sizeof(l->spare[0]));
+		return 0;
+	}
+	*ret = l->last + 1;
+	if (*ret > 1 && have_leaves(k)) {
 		r = runner_leaf(k->a->runner, *ret, fd, e);
 		if (r == -EOPNOTSUPP)
 			r = 0;
 	}
 	if (r == 0)
-		k->leaves.last++;
+		l->last++;
 	return r;
 }
 
@@ -129,42 +155,76 @@ void exec_kill(struct exec *x)
 		stream_reset(x->s);
 }
 
-static void remember(struct leaves *l, uint32_t leaf)
+static void remember(uint32_t **v, uint32_t *n, uint32_t *cap, uint32_t leaf)
 {
-	if (l->busy_n == l->busy_cap) {
-		uint32_t cap = l->busy_cap == 0 ? 16 : 2 * l->busy_cap;
-		uint32_t *v = cap > BUSY_MAX ? NULL : reallocarray(l->busy, cap, sizeof(*v));
+	if (*n == *cap) {
+		uint32_t more = *cap == 0 ? 16 : 2 * *cap;
+		uint32_t *w = more > BUSY_MAX ? NULL : reallocarray(*v, more, sizeof(*w));
 
-		if (v == NULL)
+		if (w == NULL)
 			return; /* it goes with the sandbox */
-		l->busy = v;
-		l->busy_cap = cap;
+		*v = w;
+		*cap = more;
 	}
-	l->busy[l->busy_n++] = leaf;
+	(*v)[(*n)++] = leaf;
 }
 
-static bool drop(struct keep *k, uint32_t leaf)
+static void on_dropped(void *arg, uint32_t leaf, int r, int fd)
 {
-	return runner_leaf_drop(k->a->runner, leaf, NULL) != -EBUSY;
+	struct leaves *l = &((struct keep *)arg)->leaves;
+
+	(void)fd;
+	if (r == -EBUSY)
+		remember(&l->busy, &l->busy_n, &l->busy_cap, leaf);
+}
+
+static void on_made(void *arg, uint32_t leaf, int r, int fd)
+{
+	struct leaves *l = &((struct keep *)arg)->leaves;
+
+	l->asked--;
+	if (r == 0 && fd >= 0) {
+		l->spare[l->spare_n].nr = leaf;
+		l->spare[l->spare_n++].fd = fd;
+	}
 }
 
 void exec_ended(struct exec *x)
 {
 	struct leaves *l = &x->k->leaves;
-	uint32_t tries = l->busy_n < TRIES ? l->busy_n : TRIES;
 
 	x->s = NULL;
-	if (keep_lost(x->k) || (runner_weaker(x->k->a->runner) & WEAKER_KILL) != 0)
+	if (keep_lost(x->k) || !have_leaves(x->k))
 		return;
-	for (uint32_t i = 0; i < tries; i++) { /* the oldest; those that stay go to the end */
-		uint32_t leaf = l->busy[0];
-
-		memmove(l->busy, l->busy + 1, --l->busy_n * sizeof(*l->busy));
-		if (!drop(x->k, leaf))
-			remember(l, leaf);
-	}
-	if (!drop(x->k, x->leaf))
-		remember(l, x->leaf);
+	remember(&l->over, &l->over_n, &l->over_cap, x->leaf);
+	chores_due(x->k);
 }
 
-void exec_done(struct keep *k) { free(k->leaves.busy); }
+static void chores(struct timer *tm)
+{
+	struct keep *k = (struct keep *)((char *)tm - offsetof(struct keep, leaves.chores));
+	struct leaves *l = &k->leaves;
+	uint32_t tries = l->busy_n < TRIES ? l->busy_n : TRIES;
+
+	if (keep_lost(k) || !have_leaves(k))
+		return;
+	for (uint32_t i = 0; l->over_n > 0 && i < tries && runner_leaf_drop(k->a->runner, l->busy[0], on_dropped, k) == 0; i++)
+		memmove(l->busy, l->busy + 1, --l->busy_n * sizeof(*l->busy)); /* the oldest; those that stay go to the end */
+	while (l->over_n > 0 && runner_leaf_drop(k->a->runner, l->over[l->over_n - 1], on_dropped, k) == 0)
+		l->over_n--;
+	while (l->spare_n + l->asked < SPARE_LEAVES && runner_leaf_later(k->a->runner, l->last + 1, on_made, k) == 0) {
+		l->last++;
+		l->asked++;
+	}
+	if (l->over_n > 0)
+		chores_due(k);
+}
+
+void exec_done(struct keep *k)
+{
+	timer_clear(&k->timers, &k->leaves.chores);
+	while (k->leaves.spare_n > 0)
+		(void)close(k->leaves.spare[--k->leaves.spare_n].fd);
+	free(k->leaves.over);
+	free(k->leaves.busy);
+}

@@ -4,6 +4,7 @@
  * everything it ever started can be killed. Standard streams are framed: they come through the
  * agent, which stops a program nobody reads, and after the last of them the result.
  */
+#include "keep/timer.h"
 #include "session/session.h"
 
 #include <jansson.h>
@@ -11,6 +12,8 @@
 #include <stdint.h>
 
 struct keep;
+
+enum { SPARE_LEAVES = 4 };
 
 struct exec_want {
 	const char *cmd;
@@ -29,7 +32,15 @@ struct exec {
 };
 
 struct leaves { /* of the whole sandbox */
-	uint32_t last;
+	uint32_t last;	/* made */
+	struct {
+		uint32_t nr;
+		int fd; /* its folder */
+	} spare[SPARE_LEAVES]; /* made ahead for the next execs */
+	uint32_t spare_n, asked; /* asked: the runner makes them */
+	struct timer chores; /* those of ended execs go, spare ones are made */
+	uint32_t *over; /* of ended execs, not tried yet; owned */
+	uint32_t over_n, over_cap;
 	uint32_t *busy; /* of ended execs that left something running; owned */
 	uint32_t busy_n, busy_cap;
 };

@@ -1,6 +1,7 @@
 #include "base/num.h"
-#include "keep/connect.h"
+#include "wire/envelope.h"
 #include "keep/priv.h"
+#include "keep/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static const struct {
 const char *fail_word(enum fail code) { return codes[code].word; }
 
 /* Text from paths may be anything: what is no UTF-8 is not told. */
-static json_t *text(const char *s)
+static json_t *words(const char *s)
 {
 	json_t *o = json_string(s);
 
@@ -32,27 +33,26 @@ static json_t *text(const char *s)
 static void end_stream(struct talk *t, json_t *error)
 {
 	static const struct call_field f[] = {{"content-type", "application/connect+json"}};
-	json_t *o = json_pack("{s:o}", "error", error);
-	char *s = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
-	struct buf b;
+	struct buf text, b;
 
+	buf_init(&text, CALL_PIECE_MAX / 2);
 	buf_init(&b, CALL_PIECE_MAX);
 	if (!t->head_sent)
 		talk_reply(t, 200, f, 1);
-	if (s == NULL || envelope_put(&b, ENVELOPE_END, s, strlen(s)) < 0) {
+	if (text_put_value(&text, json_pack("{s:o}", "error", error)) < 0 ||
+	    envelope_put(&b, ENVELOPE_END, buf_head(&text), text.len) < 0) {
 		talk_cut(t);
 	} else {
 		talk_send(t, buf_head(&b), b.len);
 		talk_end(t);
 	}
 	buf_done(&b);
-	free(s);
-	json_decref(o);
+	buf_done(&text);
 }
 
 static void tell(struct talk *t, unsigned status, json_t *code, const char *msg)
 {
-	json_t *o = json_pack("{s:o, s:o}", "code", code, "message", text(msg));
+	json_t *o = json_pack("{s:o, s:o}", "code", code, "message", words(msg));
 
 	if (t->route != NULL && t->route->shape >= SHAPE_STREAM && o != NULL)
 		end_stream(t, o);
@@ -88,5 +88,5 @@ void fail_status(struct talk *t, unsigned status, const char *fmt, ...)
 		talk_cut(t);
 	else
 		talk_json(t, status,
-			  json_pack("{s:i, s:o}", "code", (int)status, "message", text(msg)));
+			  json_pack("{s:i, s:o}", "code", (int)status, "message", words(msg)));
 }

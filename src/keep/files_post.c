@@ -18,7 +18,7 @@
  * not take at once is held, one piece at most, and the client waits.
  */
 
-enum { FILES_MAX = 4096, METADATA_MAX = 4096, KEY_MAX = 246 };
+enum { FILES_MAX = 4096 };
 
 struct target {
 	struct target *next;
@@ -75,76 +75,6 @@ static void refuse(struct post *p, unsigned status, const char *why)
 
 /* ---- one file ---- */
 
-static bool is_key(const char *name) { return strncmp(name, "x-metadata-", 11) == 0; }
-
-/* Metadata of the head: 0, -EINVAL. */
-static int put_metadata(const struct talk *t, struct msg_writer *w)
-{
-	char pair[sizeof(FINFO_METADATA) + KEY_MAX + 1 + METADATA_MAX];
-	size_t all = 0;
-
-	msg_str(w, F_XATTRS, FINFO_METADATA);
-	for (uint32_t i = 0; i < t->head.fields_n; i++) {
-		const struct call_field *f = &t->head.field[i];
-		size_t key, value = strlen(f->value);
-
-		if (!is_key(f->name))
-			continue;
-		key = strlen(f->name + 11);
-		all += key + value;
-		if (key == 0 || key > KEY_MAX || all > METADATA_MAX)
-			return -EINVAL;
-		for (const char *s = f->value; *s != '\0'; s++)
-			if (*s < ' ' || *s > '~')
-				return -EINVAL;
-		(void)snprintf(pair, sizeof(pair), FINFO_METADATA "%s=%s", f->name + 11, f->value);
-		msg_str(w, F_XATTR, pair);
-	}
-	return 0;
-}
-
-static int answer_metadata(const struct talk *t, struct buf *b)
-{
-	bool any = false;
-	int r = 0;
-
-	for (uint32_t i = 0; r == 0 && i < t->head.fields_n; i++) {
-		const struct call_field *f = &t->head.field[i];
-
-		if (!is_key(f->name))
-			continue;
-		r = text_put(b, any ? "," : ",\"metadata\":{");
-		any = true;
-		if (r == 0)
-			r = text_put_json(b, f->name + 11, strlen(f->name + 11));
-		if (r == 0)
-			r = text_put(b, ":");
-		if (r == 0)
-			r = text_put_json(b, f->value, strlen(f->value));
-	}
-	return r == 0 && any ? text_put(b, "}") : r;
-}
-
-static int answer_file(struct post *p, const char *path)
-{
-	const char *name = strrchr(path, '/') + 1;
-	int r = text_put(&p->answer, p->answer.len == 0 ? "[" : ",");
-
-	if (r == 0)
-		r = text_put(&p->answer, "{\"path\":");
-	if (r == 0)
-		r = text_put_json(&p->answer, path, strlen(path));
-	if (r == 0)
-		r = text_put(&p->answer, ",\"name\":");
-	if (r == 0)
-		r = text_put_json(&p->answer, name, strlen(name));
-	if (r == 0)
-		r = text_put(&p->answer, ",\"type\":\"file\"");
-	if (r == 0)
-		r = answer_metadata(p->t, &p->answer);
-	return r == 0 ? text_put(&p->answer, "}") : r;
-}
-
 static void drive(struct post *p);
 
 static void on_written(void *arg, struct stream *s, const struct stream_result *r)
@@ -165,7 +95,8 @@ static void on_written(void *arg, struct stream *s, const struct stream_result *
 		files_fail(t, r->how == HOW_ERROR ? r->err : EIO, path, r->text);
 		return;
 	}
-	if (answer_file(p, p->targets->path) < 0) {
+	if (text_put(&p->answer, p->answer.len == 0 ? "[" : ",") < 0 ||
+	    files_written(t, p->targets->path, &p->answer) < 0) {
 		refuse(p, 500, "out of memory");
 		return;
 	}
@@ -226,7 +157,7 @@ static bool open_file(struct post *p, const char *given)
 	}
 	w = query_begin(&req, REQ_WRITE, REQ_PARENTS | REQ_IN_PLACE, t->user->spec);
 	msg_str(&w, F_PATH, path);
-	r = put_metadata(t, &w);
+	r = files_metadata(t, &w);
 	if (r == 0)
 		r = w.err < 0
 			? w.err

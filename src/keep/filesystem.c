@@ -27,12 +27,8 @@ static void on_there(struct query *q, const struct stream_result *r)
 	struct finfo f;
 	char path[4096];
 
-	if (r->how != HOW_DONE || fsop_record(o, &f) < 0) {
-		fsop_fail(o, r);
+	if (!fsop_take(o, r, &f, path))
 		return;
-	}
-	memcpy(path, o->path, sizeof(path));
-	fsop_done(o);
 	if (f.type == DT_DIR)
 		fail(t, FAIL_ALREADY_EXISTS, "directory already exists: %s", path);
 	else

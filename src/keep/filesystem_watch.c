@@ -32,13 +32,9 @@ static void on_looked(struct query *q, const struct stream_result *r)
 	struct finfo f;
 	char path[4096];
 
-	if (r->how != HOW_DONE || fsop_record(o, &f) < 0) {
-		fsop_fail(o, r);
+	if (!fsop_take(o, r, &f, path))
 		return;
-	}
-	memcpy(path, o->path, sizeof(path));
 	want.path = path;
-	fsop_done(o);
 	if (f.type != DT_DIR)
 		fail(t, FAIL_INVALID_ARGUMENT, "path %s is not a directory", path);
 	else if (poll)

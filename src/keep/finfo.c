@@ -1,12 +1,12 @@
 #include "keep/finfo.h"
 
 #include "keep/text.h"
+#include "parse/stamp.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* Fed by the agent, which is hostile: msg_next has checked lengths and limits; everything else is
  * taken as text or number and only written out. */
@@ -129,13 +129,9 @@ static void permissions(const struct finfo *f, char dst[16])
 
 static int put_time(struct buf *b, uint64_t ns)
 {
-	time_t s = (time_t)(ns / 1000000000);
-	struct tm tm;
-	char day[32];
+	char text[STAMP_SIZE];
 
-	if (gmtime_r(&s, &tm) == NULL || strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm) == 0)
-		return text_put(b, ",\"modifiedTime\":\"1970-01-01T00:00:00Z\"");
-	return text_putf(b, ",\"modifiedTime\":\"%s.%09uZ\"", day, (unsigned)(ns % 1000000000));
+	return text_putf(b, ",\"modifiedTime\":\"%s\"", stamp_text((int64_t)(ns / 1000000000), (uint32_t)(ns % 1000000000), 9, text));
 }
 
 static int put_owner(struct buf *b, const char *key, struct finfo_text name, uint64_t id)

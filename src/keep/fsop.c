@@ -119,6 +119,17 @@ int fsop_record(const struct fsop *o, struct finfo *ret)
 	return n <= 0 ? -EPROTO : finfo_read(&m, ret);
 }
 
+bool fsop_take(struct fsop *o, const struct stream_result *r, struct finfo *ret, char path[4096])
+{
+	if (r->how != HOW_DONE || fsop_record(o, ret) < 0) {
+		fsop_fail(o, r);
+		return false;
+	}
+	memcpy(path, o->path, sizeof(o->path));
+	fsop_done(o);
+	return true;
+}
+
 static void on_entry(struct query *q, const struct stream_result *r)
 {
 	struct fsop *o = (struct fsop *)q;

@@ -22,6 +22,9 @@ void fsop_ask(struct fsop *o, enum req_kind kind, uint64_t flags, const char *pa
 	      const char *path2, void (*done)(struct query *q, const struct stream_result *r));
 /* Let go of it and tell how the request failed. */
 void fsop_fail(struct fsop *o, const struct stream_result *r);
+/* The one record of an answer and the path it is of; o is let go. False: so it is, and the failure
+ * was told. */
+bool fsop_take(struct fsop *o, const struct stream_result *r, struct finfo *ret, char path[4096]);
 /* The one record of an answer. -EPROTO. */
 int must_check fsop_record(const struct fsop *o, struct finfo *ret);
 /* STAT path without following it, answer {"entry":EntryInfo}, let go. */

@@ -1,3 +1,4 @@
+#include "keep/info.h"
 #include "keep/priv.h"
 #include "keep/query.h"
 
@@ -8,15 +9,17 @@
 #include <unistd.h>
 
 /*
- * GET /control/stat, /envd/metrics, /envd/envs. Processor and memory are the sandbox's cgroups', by
+ * GET /control/stat, /control/samples, /envd/metrics, /envd/envs. Processor and memory are the sandbox's cgroups', by
  * its runner; the disk is what the agent says of the sandbox's own file system, and while that is
  * paused what it said last.
  */
 
+enum info_what { STAT, METRICS, SAMPLES };
+
 struct info {
 	struct query q;
-	struct talk *t;
-	bool metrics; /* /envd/metrics */
+	struct talk *t; /* NULL = for the ring */
+	enum info_what what;
 };
 
 static void info_free(struct talk *t)
@@ -84,7 +87,17 @@ static json_t *stat_of(const struct keep *k, const struct runner_now *n)
 			 "pids", (json_int_t)n->pids, "deadline_ms", (json_int_t)k->deadline_ms);
 }
 
-static void answer(struct talk *t, bool as_metrics)
+static json_t *samples_of(const struct keep *k, const struct runner_now *n)
+{
+	json_t *list = samples_json(k, n);
+
+	return list == NULL ? NULL
+			    : json_pack("{s:i, s:I, s:I, s:o}", "cpu_count", (int)processors(k->a->spec), "mem_total",
+					(json_int_t)memory_total(k->a->spec), "disk_total", (json_int_t)k->disk_total,
+					"samples", list);
+}
+
+static void answer(struct talk *t, enum info_what what)
 {
 	struct runner_now n = {.cpu_us = 0};
 	struct err e = ERR_INIT;
@@ -92,7 +105,15 @@ static void answer(struct talk *t, bool as_metrics)
 	if (runner_now(t->k->a->runner, &n, &e) < 0)
 		fail_status(t, 500, "%s", e.msg);
 	else
-		talk_json(t, 200, as_metrics ? metrics(t->k, &n) : stat_of(t->k, &n));
+		talk_json(t, 200, what == METRICS ? metrics(t->k, &n) : what == SAMPLES ? samples_of(t->k, &n) : stat_of(t->k, &n));
+}
+
+static void sampled(struct keep *k)
+{
+	struct runner_now n = {.cpu_us = 0};
+	int r = runner_now(k->a->runner, &n, NULL);
+
+	samples_take(k, r == 0 ? &n : NULL);
 }
 
 static void take_disk(struct keep *k, const struct buf *out)
@@ -117,49 +138,91 @@ static void take_disk(struct keep *k, const struct buf *out)
 static void on_agent(struct query *q, const struct stream_result *r)
 {
 	struct info *i = (struct info *)q;
+	struct keep *k = q->k;
 	struct talk *t = i->t;
-	bool as_metrics = i->metrics;
+	enum info_what what = i->what;
 
 	if (r->how == HOW_DONE && !q->too_long)
-		take_disk(t->k, &q->out);
+		take_disk(k, &q->out);
+	if (t == NULL) {
+		info_stop(k);
+		sampled(k);
+		return;
+	}
 	info_free(t);
-	answer(t, as_metrics);
+	answer(t, what);
 }
 
-static void ask(struct talk *t, bool as_metrics)
+/* Ask the agent; false: it cannot be asked. */
+static bool look(struct keep *k, struct info *i)
+{
+	struct buf req;
+	struct msg_writer w = query_begin(&req, REQ_METRICS, 0, NULL);
+	int r = w.err < 0 ? w.err : query_open(k, &i->q, &req, MSG_RECORD_MAX + 4, on_agent, NULL);
+
+	buf_done(&req);
+	return r == 0;
+}
+
+static void ask(struct talk *t, enum info_what what)
 {
 	struct info *i = t->k->paused ? NULL : calloc(1, sizeof(*i));
-	struct buf req;
-	struct msg_writer w;
-	int r;
 
 	if (i == NULL) {
-		answer(t, as_metrics);
+		answer(t, what);
 		return;
 	}
 	i->t = t;
-	i->metrics = as_metrics;
+	i->what = what;
 	t->ops = &ops;
 	t->arg = i;
-	w = query_begin(&req, REQ_METRICS, 0, NULL);
-	r = w.err < 0 ? w.err : query_open(t->k, &i->q, &req, MSG_RECORD_MAX + 4, on_agent, NULL);
-	buf_done(&req);
-	if (r < 0) {
+	if (!look(t->k, i)) {
 		info_free(t);
-		answer(t, as_metrics);
+		answer(t, what);
 	}
+}
+
+void info_sample(struct keep *k)
+{
+	struct info *i = k->samples.looking == NULL ? calloc(1, sizeof(*i)) : NULL;
+
+	if (i == NULL) {
+		sampled(k);
+		return;
+	}
+	k->samples.looking = i;
+	if (!look(k, i)) {
+		info_stop(k);
+		sampled(k);
+	}
+}
+
+void info_stop(struct keep *k)
+{
+	struct info *i = k->samples.looking;
+
+	k->samples.looking = NULL;
+	if (i != NULL)
+		query_drop(&i->q);
+	free(i);
 }
 
 void control_stat(struct talk *t, json_t *req)
 {
 	(void)req;
-	ask(t, false);
+	ask(t, STAT);
+}
+
+void control_samples(struct talk *t, json_t *req)
+{
+	(void)req;
+	ask(t, SAMPLES);
 }
 
 void envd_metrics(struct talk *t, json_t *req)
 {
 	(void)req;
-	ask(t, true);
+	ask(t, METRICS);
 }
 
 void envd_envs(struct talk *t, json_t *req)

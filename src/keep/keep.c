@@ -1,12 +1,13 @@
 #include "keep/keep.h"
 
+#include "base/heap.h"
 #include "base/num.h"
 #include "keep/code.h"
 #include "keep/priv.h"
 #include "keep/proc.h"
+#include "keep/text.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +27,16 @@
 
 enum { LAST_MS = 1000 }; /* for those who wait for the end to take their answer */
 
-static void on_agent(struct source *s, uint32_t events)
-{
-	(void)s;
-	(void)events; /* looked at by agent_turn */
-}
-
 static struct keep *keep_of(struct source *s, size_t off)
 {
 	return (struct keep *)(void *)((char *)s - off);
+}
+
+static void on_agent(struct source *s, uint32_t events)
+{
+	struct keep *k = keep_of(s, offsetof(struct keep, agent));
+
+	k->agent_ready = (short)events; /* poll(2) has the same bits */
 }
 
 static void on_runner(struct source *s, uint32_t events)
@@ -80,24 +82,31 @@ static void on_listen(struct source *s, uint32_t events)
 	}
 }
 
-static short agent_ready(const struct keep *k)
+/* Level-triggered: what one session_io leaves is there in the next turn. */
+static void agent_watch(struct keep *k)
 {
-	struct pollfd p = {.fd = k->agent.fd, .events = session_events(k->session)};
+	short wanted = session_events(k->session);
 
-	return poll(&p, 1, 0) > 0 ? p.revents : 0;
+	if (wanted == k->agent_watched)
+		return;
+	k->agent_watched = wanted;
+	if (loop_change(&k->loop, &k->agent, (uint32_t)wanted) < 0)
+		k->dead = true;
 }
 
 static void agent_turn(struct keep *k)
 {
-	short revents = k->dead ? 0 : agent_ready(k);
+	short revents = k->agent_ready;
 
-	if (revents != 0 && session_io(k->session, revents, NULL) < 0)
+	k->agent_ready = 0;
+	if (revents != 0 && !k->dead && session_io(k->session, revents, NULL) < 0)
 		k->dead = true;
 }
 
 static void turn(struct keep *k)
 {
-	k->loop.again = k->work || agent_ready(k) != 0;
+	agent_watch(k);
+	k->loop.again = k->work;
 	loop_turn(&k->loop, timer_wait(&k->timers, loop_clock_ms()));
 	agent_turn(k);
 	timer_run(&k->timers, k->loop.now_ms);
@@ -118,6 +127,7 @@ static int begin(struct keep *k)
 	size_t seed;
 	int r;
 
+	heap_settle();
 	/* jansson would open a file for its seed, which a locked-in process cannot */
 	if (getrandom(&seed, sizeof(seed), 0) == (ssize_t)sizeof(seed))
 		json_object_seed(seed != 0 ? seed : 1);
@@ -134,8 +144,10 @@ static int begin(struct keep *k)
 		r = session_new(runner_agent_fd(k->a->runner), true, &k->session);
 	if (r == 0)
 		r = watch(k, &k->listen, k->a->listen_fd, on_listen);
-	if (r == 0)
-		r = watch(k, &k->agent, runner_agent_fd(k->a->runner), on_agent);
+	if (r == 0) {
+		k->agent = (struct source){.ready = on_agent, .fd = runner_agent_fd(k->a->runner)};
+		r = loop_watch_for(&k->loop, &k->agent, (uint32_t)k->agent_watched);
+	}
 	if (r == 0)
 		r = watch(k, &k->runner, runner_event_fd(k->a->runner), on_runner);
 	if (r == 0)
@@ -145,6 +157,8 @@ static int begin(struct keep *k)
 		r = outside_open(k);
 	if (r == 0)
 		r = code_begin(k);
+	if (r == 0)
+		samples_begin(k);
 	return r;
 }
 
@@ -153,25 +167,26 @@ static const char *how_word(const struct runner_end *e)
 	return e->lost ? "lost" : e->timed_out ? "timeout" : e->killed ? "killed" : "exit";
 }
 
-static json_t *end_json(const struct runner_end *e)
+static json_t *end_json(const struct runner_end *e, uint64_t refused)
 {
-	return json_pack("{s:s, s:I, s:I, s:I, s:i, s:i}", "how", how_word(e), "memory_peak",
+	return json_pack("{s:s, s:I, s:I, s:I, s:i, s:i, s:I}", "how", how_word(e), "memory_peak",
 			 (json_int_t)e->memory_peak, "cpu_us", (json_int_t)e->cpu_us, "wall_us",
 			 (json_int_t)e->wall_us, "oom_kills", (int)e->oom_kills, "pids_denied",
-			 (int)e->pids_denied);
+			 (int)e->pids_denied, "denied", (json_int_t)refused);
 }
 
-static int write_end(const struct keep *k, const json_t *o)
+static int write_end(const struct keep *k, json_t *o)
 {
-	char *s = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
-	size_t n = s != NULL ? strlen(s) : 0;
-	int r = s == NULL ? -ENOMEM : 0;
+	struct buf b;
+	int r;
 
-	if (r == 0 && k->a->end_fd >= 0) {
-		s[n] = '\n'; /* in the place of its NUL */
-		r = write(k->a->end_fd, s, n + 1) == (ssize_t)(n + 1) ? 0 : -EIO;
-	}
-	free(s);
+	buf_init(&b, SIZE_MAX / 2);
+	r = text_put_value(&b, json_incref(o));
+	if (r == 0)
+		r = text_put(&b, "\n");
+	if (r == 0 && k->a->end_fd >= 0)
+		r = write(k->a->end_fd, buf_head(&b), b.len) == (ssize_t)b.len ? 0 : -EIO;
+	buf_done(&b);
 	return r;
 }
 
@@ -209,9 +224,11 @@ static int end(struct keep *k)
 	int r;
 
 	loop_unwatch(&k->loop, &k->listen);
+	loop_unwatch(&k->loop, &k->agent);
 	runner_kill(k->a->runner);
 	runner_wait(k->a->runner, &e);
-	o = end_json(&e);
+	outside_last(k);
+	o = end_json(&e, k->outside.refused);
 	r = write_end(k, o);
 	tell_waiting(k, o);
 	json_decref(o);
@@ -228,6 +245,7 @@ int keep_main(const struct keep_args *a)
 			turn(&k);
 		r = end(&k);
 	}
+	samples_done(&k);
 	code_done(&k);
 	procs_done(&k);
 	watchers_done(&k);

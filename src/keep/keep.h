@@ -29,6 +29,6 @@ struct keep_args {
  * Single-threaded. Opens no file: everything it needs is in *a, so the process may be locked in
  * before (sys/confine.h). SIGTERM ends the sandbox. The line of the end file:
  *   {"how":"killed"|"timeout"|"lost"|"exit","memory_peak":bytes,"cpu_us":n,"wall_us":n,
- *    "oom_kills":n,"pids_denied":n}
+ *    "oom_kills":n,"pids_denied":n,"denied":attempts the gate refused}
  */
 int keep_main(const struct keep_args *a);

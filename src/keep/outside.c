@@ -1,3 +1,5 @@
+#include "base/num.h"
+#include "core/refused.h"
 #include "keep/priv.h"
 
 #include <errno.h>
@@ -11,7 +13,7 @@
  * them out of the gate's pipe in any case. A sandbox whose gate or reader has died, or whose rules say so, is ended.
  */
 
-enum { OUTSIDE_LOG = 256 * 1024, CHUNK = 16 * 1024 };
+enum { OUTSIDE_LOG = 256 * 1024, CHUNK = 16 * 1024, LAST_RECORDS_MS = 500 };
 
 static struct keep *keep_of(struct source *s, size_t off)
 {
@@ -93,22 +95,62 @@ static void make_room(struct buf *b, size_t n)
 	}
 }
 
-static void on_records(struct source *s, uint32_t events)
+/* Of the n bytes more at the log's end, and what was unread before. */
+static void count(struct outside *o, size_t n)
 {
-	struct buf *log = &keep_of(s, offsetof(struct keep, outside.records))->outside.log;
+	const char *p, *nl;
+
+	o->unread = MIN(o->unread + n, o->log.len);
+	while (o->unread > 0) {
+		p = (const char *)buf_head(&o->log) + o->log.len - o->unread;
+		nl = memchr(p, '\n', o->unread);
+		if (nl == NULL)
+			return;
+		json_t *record = json_loadb(p, (size_t)(nl - p), JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+
+		o->refused += refused_by_record(record);
+		json_decref(record);
+		o->unread -= (size_t)(nl - p) + 1;
+	}
+}
+
+/* 0 = the gate writes no more. */
+static ssize_t take_records(struct outside *o)
+{
 	uint8_t *at;
 	ssize_t n = 1;
 
-	(void)events;
 	while (n > 0) {
-		make_room(log, CHUNK);
-		at = buf_reserve(log, CHUNK);
-		n = at != NULL ? read(s->fd, at, CHUNK) : -1;
-		if (n > 0)
-			buf_commit(log, (size_t)n);
-		else if (n < 0 && at != NULL && errno == EINTR)
+		make_room(&o->log, CHUNK);
+		at = buf_reserve(&o->log, CHUNK);
+		n = at != NULL ? read(o->records.fd, at, CHUNK) : -1;
+		if (n > 0) {
+			buf_commit(&o->log, (size_t)n);
+			count(o, (size_t)n);
+		} else if (n < 0 && at != NULL && errno == EINTR) {
 			n = 1;
+		}
 	}
+	return n;
+}
+
+static void on_records(struct source *s, uint32_t events)
+{
+	(void)events;
+	(void)take_records(&keep_of(s, offsetof(struct keep, outside.records))->outside);
+}
+
+void outside_last(struct keep *k)
+{
+	struct pollfd p = {.fd = k->outside.records.fd, .events = POLLIN};
+	uint64_t until = loop_clock_ms() + LAST_RECORDS_MS, now;
+
+	if (k->outside.records.ready == NULL)
+		return;
+	gate_detach(runner_gate(k->a->runner));
+	while ((now = loop_clock_ms()) < until && (poll(&p, 1, (int)(until - now)) >= 0 || errno == EINTR))
+		if (p.revents != 0 && take_records(&k->outside) == 0)
+			return;
 }
 
 static int watch(struct keep *k, struct source *s, int fd, void (*ready)(struct source *, uint32_t))
@@ -137,6 +179,12 @@ int outside_open(struct keep *k)
 }
 
 void outside_close(struct keep *k) { buf_done(&k->outside.log); }
+
+void control_denied(struct talk *t, json_t *req)
+{
+	(void)req;
+	talk_json(t, 200, json_pack("{s:I}", "denied", (json_int_t)t->k->outside.refused));
+}
 
 void control_records(struct talk *t, json_t *req)
 {

@@ -14,6 +14,9 @@
  * each call. The request is written anew from the call's head; its body goes on by its length if
  * the client gave one, in chunks otherwise. The answer is port_answer.c's.
  *
+ * With a field "upgrade" the program is asked to switch to another protocol (WebSocket). If it
+ * does, the bodies of the call are what both sides say, as it is, until either ends.
+ *
  * Memory: one piece of the body, PORT_IN bytes of the answer.
  */
 
@@ -59,22 +62,19 @@ void port_done(struct port *p)
 
 static bool passes(const char *name)
 {
-	static const char *const not [] = {
-	    "host",    "connection",	    "keep-alive",     "te",    "trailer",
-	    "upgrade", "transfer-encoding", "content-length", "expect"};
+	static const char *const not [] = {"host", "content-length", "expect"};
 
 	for (size_t i = 0; i < ARRAY_LEN(not ); i++)
 		if (strcmp(name, not [i]) == 0)
 			return false;
-	return strncmp(name, "proxy-", 6) != 0;
+	return !http_hop(http_text(name)) && strncmp(name, "proxy-", 6) != 0;
 }
 
 static int put(struct buf *b, const char *s) { return buf_put(b, s, strlen(s)); }
 
 static int put_field(struct buf *b, const char *name, const char *value)
 {
-	return http_put_field(b, (struct http_text){name, strlen(name)},
-			      (struct http_text){value, strlen(value)});
+	return http_put_field(b, http_text(name), http_text(value));
 }
 
 /* body: something of it is there. */
@@ -94,7 +94,9 @@ static int put_head(struct port *p, bool body)
 	if (r == 0)
 		r = put_field(&p->up, "host", host);
 	if (r == 0)
-		r = put_field(&p->up, "connection", "close");
+		r = put_field(&p->up, "connection", p->upgrade != NULL ? "upgrade" : "close");
+	if (r == 0 && p->upgrade != NULL)
+		r = put_field(&p->up, "upgrade", p->upgrade);
 	for (uint32_t i = 0; r == 0 && i < h->fields_n; i++)
 		if (passes(h->field[i].name))
 			r = put_field(&p->up, h->field[i].name, h->field[i].value);
@@ -119,7 +121,17 @@ static bool flush(struct port *p)
 		buf_consume(&p->up, n > 0 ? (size_t)n
 					  : p->up.len); /* it reads no more, and may answer still */
 	}
+	if (p->switched && p->body_ended && p->s != NULL) {
+		p->body_ended = false; /* told */
+		stream_eof(p->s);
+	}
 	return true;
+}
+
+void port_switched(struct port *p)
+{
+	(void)flush(p);
+	talk_resume(p->t);
 }
 
 static size_t on_body(struct talk *t, const void *b, size_t n)
@@ -129,8 +141,17 @@ static size_t on_body(struct talk *t, const void *b, size_t n)
 	char size[24];
 	int r = p->head_put ? 0 : put_head(p, true);
 
-	if (r == 0 && !flush(p))
+	if (p->upgrade != NULL && p->answered && !p->switched)
+		return n; /* it stayed with HTTP, and this is for nobody */
+	if (r == 0 && (!flush(p) || (p->upgrade != NULL && !p->switched)))
 		return 0;
+	if (p->switched) {
+		if (buf_put(&p->up, b, part) < 0)
+			port_refuse(p, "");
+		else
+			(void)flush(p);
+		return part;
+	}
 	if (p->has_length && part > p->length) {
 		port_refuse(p, "The request has more bytes than it said");
 		return n;
@@ -156,6 +177,13 @@ static void on_body_end(struct talk *t)
 	struct port *p = t->arg;
 	bool any = p->head_put;
 	int r = any ? 0 : put_head(p, false);
+
+	p->body_ended = true;
+	if (p->upgrade !=
+	    NULL) { /* the client says no more; what the program says still goes to it */
+		(void)flush(p);
+		return;
+	}
 
 	if (r == 0 && any && !p->has_length)
 		r = put(&p->up, "0\r\n\r\n");
@@ -282,6 +310,16 @@ void port_call(struct talk *t, json_t *req)
 	r = w.err < 0 ? w.err
 		      : session_open(t->k->session, &msg, NULL, 0, &stream_ops, p, &p->s, &e);
 	buf_done(&msg);
-	if (r < 0)
+	if (r < 0) {
 		port_refuse(p, "The sandbox takes no more connections for now");
+		return;
+	}
+	p->upgrade = call_find(&t->head, "upgrade");
+	if (p->upgrade == NULL)
+		return;
+	/* no body will come before the answer, and the answer decides what comes then */
+	if (p->has_length || put_head(p, false) < 0)
+		port_refuse(p, "A switch of protocols has no body, and a head of moderate size");
+	else
+		(void)flush(p);
 }

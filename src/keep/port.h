@@ -16,6 +16,9 @@ struct port {
 	struct buf up;	    /* request bytes the agent has not taken */
 	struct buf in;	    /* answer bytes not looked at */
 	bool head_put, has_length, eof, refused;
+	const char *upgrade; /* the protocol asked for, NULL = HTTP */
+	bool switched;	     /* to it: bytes go both ways as they are */
+	bool body_ended;     /* of a call that switched: the program is not told yet */
 	uint64_t length; /* of the request's body, still to come */
 	struct timer look;
 	bool answered; /* the answer's head went out */
@@ -26,6 +29,8 @@ struct port {
 
 /* Pass on what is in p->in as far as the client takes it. p may be gone afterwards. */
 void port_answer(struct port *p);
+/* The program took the other protocol: the rest of the call's body is for it. */
+void port_switched(struct port *p);
 /* Let go of p with a failure, or with the answer's end. */
 void port_refuse(struct port *p, const char *why);
 void port_done(struct port *p);

@@ -8,11 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /*
  * The answer of a program inside, which is hostile: read strictly (parse/http.h), written anew.
- * What is between two neighbours only is left out, and a switch of protocols is refused, since
- * nobody asked for one.
+ * What is between two neighbours only is left out. A switch of protocols that was not asked for, or
+ * to another than was, is refused.
  */
 
 static char *copy(char **at, struct http_text s, bool lower)
@@ -47,7 +48,9 @@ static int send_head(struct port *p, const struct http_head *h, size_t bytes)
 		bool to_head = http_is(h->field[i].name, "content-length") &&
 			       strcmp(p->t->head.method, "HEAD") == 0;
 
-		if (!to_head && !passes(h, h->field[i].name, p->body))
+		bool to_what = p->switched && http_is(h->field[i].name, "upgrade");
+
+		if (!to_head && !to_what && !passes(h, h->field[i].name, p->body))
 			continue;
 		f[n].name = copy(&at, h->field[i].name, true);
 		f[n++].value = copy(&at, h->field[i].value, false);
@@ -56,12 +59,33 @@ static int send_head(struct port *p, const struct http_head *h, size_t bytes)
 	return 0;
 }
 
+static bool may_switch(const struct port *p, const struct http_head *h)
+{
+	return p->upgrade != NULL && h->upgrade.n > 0 && h->upgrade.n == strlen(p->upgrade) &&
+	       strncasecmp(h->upgrade.p, p->upgrade, h->upgrade.n) == 0;
+}
+
+/* Heads of 1xx are dropped: there may be thousands in what is here. */
+static ssize_t next_head(struct port *p, struct http_head *h)
+{
+	const char *why = NULL;
+	ssize_t used = 0;
+
+	while (p->in.len > 0) {
+		used = http_parse(buf_head(&p->in), p->in.len, false, h, &why);
+		if (used <= 0 || h->status >= 200 || h->status == 101)
+			break;
+		buf_consume(&p->in, (size_t)used);
+		used = 0;
+	}
+	return used;
+}
+
 /* 1: the head is through, 0: more is needed, -1: p is gone. */
 static int take_head(struct port *p)
 {
 	struct http_head h;
-	const char *why = NULL;
-	ssize_t used = p->in.len > 0 ? http_parse(buf_head(&p->in), p->in.len, false, &h, &why) : 0;
+	ssize_t used = next_head(p, &h);
 
 	if (used == 0 && !p->eof)
 		return 0;
@@ -70,20 +94,14 @@ static int take_head(struct port *p)
 					  : "The port gave no answer");
 		return -1;
 	}
-	if (used > 0 && h.status >= 102 && h.status < 200) {
-		buf_consume(&p->in, (size_t)used);
-		return take_head(p);
-	}
-	if (used > 0 && h.status == 100) {
-		buf_consume(&p->in, (size_t)used);
-		return take_head(p);
-	}
-	if (used < 0 || h.status == 101) {
+	p->switched = used > 0 && h.status == 101 && may_switch(p, &h);
+	if (used < 0 || (h.status == 101 && !p->switched)) {
 		port_refuse(p, used < 0 ? "The port's answer is no HTTP"
 					: "The port wants to switch protocols");
 		return -1;
 	}
-	p->body = http_response_body(&h, strcmp(p->t->head.method, "HEAD") == 0);
+	p->body = p->switched ? HTTP_TO_END
+			      : http_response_body(&h, strcmp(p->t->head.method, "HEAD") == 0);
 	p->left = h.length;
 	if (send_head(p, &h, (size_t)used) < 0) {
 		port_refuse(p, "out of memory");
@@ -91,6 +109,10 @@ static int take_head(struct port *p)
 	}
 	p->answered = true;
 	buf_consume(&p->in, (size_t)used);
+	if (p->switched)
+		port_switched(p);
+	else if (p->upgrade != NULL)
+		talk_resume(p->t); /* what the client may say is for nobody */
 	return 1;
 }
 

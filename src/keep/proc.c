@@ -119,6 +119,8 @@ int proc_view(struct proc *p, struct talk *t)
 	t->ops = &viewer_ops;
 	t->arg = v;
 	stream_begin(t);
+	if (!p->started)
+		talk_hold(t); /* the start event comes at once, or a failure */
 	if (ms > 0)
 		timer_set(&t->k->timers, &v->deadline, t->k->loop.now_ms + ms);
 	if (p->started)
@@ -151,6 +153,18 @@ static void proc_free(struct proc *p)
 static void on_forget(struct timer *tm)
 {
 	proc_free((struct proc *)((char *)tm - offsetof(struct proc, forget)));
+}
+
+/* Of those that have ended; the list begins with the newest. */
+static void forget_oldest(struct keep *k)
+{
+	struct proc *last = NULL;
+
+	for (struct proc *p = k->procs; p != NULL; p = p->next)
+		if (p->ended && p->forget.at_ms != 0)
+			last = p;
+	if (last != NULL)
+		proc_free(last);
 }
 
 static bool is_named(const struct proc *p, uint32_t pid, const char *tag)
@@ -246,17 +260,6 @@ static ssize_t on_data(void *arg, struct stream *s, uint8_t chan, const void *p,
 	return (ssize_t)n;
 }
 
-static void feeds_end(struct proc *p)
-{
-	p->in = false;
-	while (p->feeds != NULL) {
-		struct feed *f = p->feeds;
-
-		p->feeds = f->next;
-		f->done(f, EPIPE);
-	}
-}
-
 /* It could not run: ENOENT and the like. */
 static void tell_error(struct proc *p, const struct stream_result *r)
 {
@@ -280,7 +283,7 @@ static void on_result(void *arg, struct stream *s, const struct stream_result *r
 	if (keep_lost(p->k))
 		return;
 	timer_clear(&p->k->timers, &p->deadline);
-	feeds_end(p);
+	proc_feeds_end(p);
 	p->ended = true;
 	if (r->how == HOW_ERROR || r->how == HOW_DONE || !p->started) {
 		tell_error(p, r);
@@ -296,67 +299,19 @@ static void on_result(void *arg, struct stream *s, const struct stream_result *r
 	timer_set(&p->k->timers, &p->forget, p->k->loop.now_ms + FORGET_MS);
 }
 
-/* ---- stdin ---- */
-
-static void pump(struct proc *p)
-{
-	while (p->feeds != NULL && p->in && p->x.s != NULL) {
-		struct feed *f = p->feeds;
-
-		if (f->off < f->n) {
-			ssize_t n = stream_write(p->x.s, f->data + f->off, f->n - f->off);
-
-			if (n < 0)
-				break; /* `broken` was told */
-			if (n == 0)
-				return;
-			f->off += (size_t)n;
-			continue;
-		}
-		if (f->eof) {
-			stream_eof(p->x.s);
-			p->in = false;
-		}
-		p->feeds = f->next;
-		f->done(f, 0);
-	}
-	if (!p->in || p->x.s == NULL)
-		feeds_end(p);
-}
-
-void proc_feed(struct proc *p, struct feed *f)
-{
-	struct feed **at = &p->feeds;
-
-	while (*at != NULL)
-		at = &(*at)->next;
-	f->next = NULL;
-	*at = f;
-	if (p->feeds == f)
-		pump(p);
-}
-
-void proc_unfeed(struct proc *p, struct feed *f)
-{
-	struct feed **at = &p->feeds;
-
-	while (*at != NULL && *at != f)
-		at = &(*at)->next;
-	if (*at != NULL)
-		*at = f->next;
-}
+/* ---- stdin (proc_feed.c) ---- */
 
 static void on_writable_in(void *arg, struct stream *s)
 {
 	(void)s;
-	pump(arg);
+	proc_pump(arg);
 }
 
 static void on_broken(void *arg, struct stream *s, int err)
 {
 	(void)s;
 	(void)err;
-	feeds_end(arg);
+	proc_feeds_end(arg);
 }
 
 static const struct stream_ops exec_ops = {.data = on_data,
@@ -381,6 +336,8 @@ int proc_start(struct talk *t, const struct exec_want *w, json_t *config, char *
 	struct proc *p;
 	int r;
 
+	if (k->procs_n >= PROCS_MAX)
+		forget_oldest(k);
 	if (k->procs_n >= PROCS_MAX)
 		return err_set(e, ERR_LIMITED, EMFILE, "more than %d processes", PROCS_MAX);
 	p = calloc(1, sizeof(*p));

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Processes that clients started. One is known until FORGET_MS after its end, so that a client that
- * comes late still learns how it ended. Its output goes to every client that looks at the moment
+ * Processes that clients started. One is known until FORGET_MS after its end, or until there are PROCS_MAX, so that a
+ * client that comes late still learns how it ended. Its output goes to every client that looks at the moment
  * (its viewers): the slowest one holds it up, and with none it is thrown away.
  */
 #include "keep/exec.h"
@@ -71,4 +71,7 @@ struct proc *proc_by_nr(const struct keep *k, uint64_t nr);
 void proc_feed(struct proc *p, struct feed *f);
 /* Take a feed out of the queue without `done`. */
 void proc_unfeed(struct proc *p, struct feed *f);
+/* For proc.c: there is room again; stdin is closed. */
+void proc_pump(struct proc *p);
+void proc_feeds_end(struct proc *p);
 void procs_done(struct keep *k); /* the sandbox ends */

@@ -188,16 +188,25 @@ void process_list(struct talk *t, json_t *req)
 	talk_json(t, 200, json_pack("{s:o}", "processes", list));
 }
 
+/* What brig's clients pass on for people; E2B's know TERM and KILL. */
+static bool is_offered(int sig)
+{
+	return sig == SIGKILL || sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT || sig == SIGUSR1 ||
+	       sig == SIGUSR2;
+}
+
+/* By name or number; 0 = none that is offered. */
 static int signal_of(const json_t *v)
 {
 	const char *s = rpc_text(v);
 	uint32_t n = 0;
 
-	if (s != NULL && strcmp(s, "SIGNAL_SIGKILL") == 0)
-		return SIGKILL;
-	if (s != NULL && strcmp(s, "SIGNAL_SIGTERM") == 0)
-		return SIGTERM;
-	return rpc_u32(v, &n) && (n == SIGKILL || n == SIGTERM) ? (int)n : 0;
+#define SIGNAL_WORD(sig, word)                                                                     \
+	if (s != NULL && strcmp(s, "SIGNAL_" #sig) == 0)                                                        \
+		return is_offered(sig) ? sig : 0;
+#include "wire/signal_words.def"
+#undef SIGNAL_WORD
+	return rpc_u32(v, &n) && n < 32 && is_offered((int)n) ? (int)n : 0;
 }
 
 /* SIGKILL is for all that it started, wherever that has gone: a client that kills wants it gone. */
@@ -207,7 +216,7 @@ void process_signal(struct talk *t, json_t *req)
 	struct proc *p;
 
 	if (sig == 0) {
-		fail(t, FAIL_UNIMPLEMENTED, "signal: SIGNAL_SIGKILL or SIGNAL_SIGTERM is wanted");
+		fail(t, FAIL_UNIMPLEMENTED, "signal: SIGNAL_SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 or SIGUSR2 is wanted");
 		return;
 	}
 	p = proc_find(t, req, false);

@@ -1,5 +1,5 @@
 #include "base/cleanup.h"
-#include "keep/connect.h"
+#include "wire/envelope.h"
 #include "keep/priv.h"
 #include "keep/proc.h"
 #include "keep/rpc.h"

@@ -1,7 +1,7 @@
 #include "keep/route.h"
 
 #include "base/num.h"
-#include "keep/connect.h"
+#include "wire/envelope.h"
 #include "keep/priv.h"
 #include "parse/uri.h"
 
@@ -69,8 +69,13 @@ static void serve(struct talk *t)
 
 static void serve_as(struct talk *t)
 {
+	const struct gather *g = t->gather;
+	const char *named = g != NULL && t->route->shape == SHAPE_JSON
+				? json_string_value(json_object_get(g->req, "username"))
+				: NULL;
+
 	if (t->route->user == AS_USER)
-		users_find(t, serve);
+		users_find(t, named, serve);
 	else
 		serve(t);
 }

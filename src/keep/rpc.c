@@ -1,8 +1,9 @@
 #include "keep/rpc.h"
 
 #include "base/base64.h"
-#include "keep/connect.h"
+#include "wire/envelope.h"
 #include "keep/priv.h"
+#include "keep/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -105,14 +106,14 @@ void stream_raw(struct talk *t, const void *p, size_t n)
 
 void stream_json(struct talk *t, json_t *o)
 {
-	char *s = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
+	struct buf b;
 
-	if (s == NULL)
+	buf_init(&b, SIZE_MAX / 2);
+	if (text_put_value(&b, o) < 0)
 		talk_cut(t);
 	else
-		stream_raw(t, s, strlen(s));
-	free(s);
-	json_decref(o);
+		stream_raw(t, buf_head(&b), b.len);
+	buf_done(&b);
 }
 
 void stream_close(struct talk *t)

@@ -2,6 +2,8 @@
 
 #include "base/num.h"
 #include "keep/priv.h"
+#include "keep/text.h"
+#include "sys/send.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +19,8 @@
  * a fast one does not starve the others.
  */
 
-enum { IN_MAX = 2 * (CALL_HEADER + CALL_PIECE_MAX), SLACK = 2 * CALL_PIECE_MAX, ROUNDS = 8 };
+enum { IN_MAX = 2 * (CALL_HEADER + CALL_PIECE_MAX), SLACK = 2 * CALL_PIECE_MAX, ROUNDS = 8, FIRST_READ = 4096,
+       INPUT = EPOLLIN | EPOLLRDHUP };
 
 static void dirty(struct talk *t)
 {
@@ -48,6 +51,8 @@ void talk_reply(struct talk *t, unsigned status, const struct call_field *f, uin
 	dirty(t);
 }
 
+void talk_hold(struct talk *t) { t->held = true; }
+
 size_t talk_room(struct talk *t)
 {
 	if (t->ended || t->cut)
@@ -62,6 +67,7 @@ void talk_send(struct talk *t, const void *p, size_t n)
 {
 	const uint8_t *b = p;
 
+	t->held = false;
 	if (t->ended || t->cut)
 		return;
 	while (n > 0) {
@@ -81,6 +87,7 @@ void talk_send(struct talk *t, const void *p, size_t n)
 
 void talk_end(struct talk *t)
 {
+	t->held = false;
 	t->ended = true;
 	t->stalled = false; /* what is left of the request is thrown away */
 	dirty(t);
@@ -112,16 +119,13 @@ void talk_answer(struct talk *t, unsigned status, const char *type, struct buf *
 
 void talk_json(struct talk *t, unsigned status, json_t *o)
 {
-	char *s = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
 	struct buf b;
 
-	json_decref(o);
 	buf_init(&b, SIZE_MAX / 2);
-	if (s == NULL || buf_put(&b, s, strlen(s)) < 0)
+	if (text_put_value(&b, o) < 0)
 		talk_cut(t);
 	else
 		talk_answer(t, status, "application/json", &b);
-	free(s);
 	buf_done(&b);
 }
 
@@ -210,8 +214,8 @@ static void read_some(struct talk *t)
 		uint8_t *p;
 		ssize_t n;
 
-		if (t->in.cap == 0)
-			want = 4096; /* most calls are short */
+		if (t->in.cap <= FIRST_READ && t->in.len < FIRST_READ)
+			want = MIN(want, FIRST_READ - t->in.len); /* most calls are short */
 		p = want > 0 ? buf_reserve(&t->in, want) : NULL;
 		if (p == NULL)
 			return;
@@ -249,18 +253,18 @@ static void feed(struct talk *t)
 
 static void flush(struct talk *t)
 {
-	while (t->out.len > 0 && !t->gone) {
-		ssize_t n =
-		    send(t->src.fd, buf_head(&t->out), t->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	bool waits;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			t->gone = errno != EAGAIN;
-			return;
-		}
-		buf_consume(&t->out, (size_t)n);
-	}
+	if (t->held)
+		return;
+	if (!t->gone && buf_send(&t->out, t->src.fd) < 0)
+		t->gone = true;
+	waits = t->out.len > 0 && !t->gone;
+	if (waits == t->wants_output)
+		return;
+	t->wants_output = waits;
+	if (loop_change(&t->k->loop, &t->src, INPUT | (waits ? (uint32_t)EPOLLOUT : 0u) | EPOLLET) < 0)
+		t->gone = true;
 }
 
 /* With bytes unread our close would reach the other side before the answer does (unix(7) says
@@ -316,7 +320,7 @@ void talk_open(struct keep *k, int fd)
 	t->k = k;
 	buf_init(&t->in, IN_MAX);
 	buf_init(&t->out, TALK_OUT + SLACK);
-	if (loop_watch(&k->loop, &t->src) < 0) {
+	if (loop_watch_for(&k->loop, &t->src, INPUT | EPOLLET) < 0) {
 		(void)close(fd);
 		free(t);
 		return;

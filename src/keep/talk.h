@@ -58,11 +58,16 @@ struct talk {
 	bool src_ended; /* the other side sends no more */
 	bool end_queued;
 	bool waits; /* for the sandbox's end */
+	bool waits_code; /* for the first context to be up */
 	bool wants_room, dirty;
+	bool wants_output; /* watched for room to write */
+	bool held;	   /* see talk_hold */
 };
 
 /* Begin the answer. Once. Fields of CORS are added where the route is a client's. */
 void talk_reply(struct talk *t, unsigned status, const struct call_field *f, uint32_t n);
+/* What was queued goes out with what is queued next: one wake-up of everybody on the way instead of two. */
+void talk_hold(struct talk *t);
 /* Bytes of the answer that may be queued now. 0: `writable` will be called. */
 size_t talk_room(struct talk *t);
 /* Queue bytes of the answer's body: at most talk_room, or one message of up to CALL_PIECE_MAX bytes

@@ -3,9 +3,10 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Input is names of files, of any content. */
+/* Input is names of files and values of clients, of any content. */
 
 /* Bytes of the character at p, 0 = it is none (RFC 3629). */
 static size_t utf8(const uint8_t *p, size_t n)
@@ -59,6 +60,16 @@ int text_put_json(struct buf *b, const char *p, size_t n)
 }
 
 int text_put(struct buf *b, const char *s) { return buf_put(b, s, strlen(s)); }
+
+int text_put_value(struct buf *b, json_t *o)
+{
+	char *s = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
+	int r = s != NULL ? text_put(b, s) : -ENOMEM;
+
+	free(s);
+	json_decref(o);
+	return r;
+}
 
 int text_putf(struct buf *b, const char *fmt, ...)
 {

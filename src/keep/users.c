@@ -50,11 +50,13 @@ static int from_basic(const char *value, char name[USER_STR_MAX])
 	return 0;
 }
 
-static int wanted_name(const struct talk *t, char name[USER_STR_MAX])
+static int wanted_name(const struct talk *t, const char *named, char name[USER_STR_MAX])
 {
 	const char *basic = call_find(&t->head, "authorization");
 	int r;
 
+	if (named != NULL)
+		return snprintf(name, USER_STR_MAX, "%s", named) < USER_STR_MAX ? 0 : -EINVAL;
 	name[0] = '\0';
 	r = uri_get(uri_query(t->head.target), "username", name, USER_STR_MAX);
 	if (r != -ENOENT)
@@ -145,7 +147,7 @@ static int read_passwd(struct lookup *l, struct err *e)
 	return r;
 }
 
-void users_find(struct talk *t, void (*then)(struct talk *t))
+void users_find(struct talk *t, const char *named, void (*then)(struct talk *t))
 {
 	const struct keep *k = t->k;
 	bool fresh = k->passwd_ms != 0 && k->loop.now_ms - k->passwd_ms < FRESH_MS;
@@ -159,7 +161,7 @@ void users_find(struct talk *t, void (*then)(struct talk *t))
 	l->t = t;
 	l->then = then;
 	t->lookup = l;
-	if (wanted_name(t, l->name) < 0) {
+	if (wanted_name(t, named, l->name) < 0) {
 		users_stop(t);
 		fail(t, FAIL_UNAUTHENTICATED, "invalid username");
 		return;
@@ -170,6 +172,12 @@ void users_find(struct talk *t, void (*then)(struct talk *t))
 		users_stop(t);
 		fail(t, FAIL_RESOURCE_EXHAUSTED, "%s", e.msg);
 	}
+}
+
+void users_known(struct keep *k)
+{
+	if (k->passwd_ms != 0)
+		k->passwd_ms = k->loop.now_ms;
 }
 
 void users_done(struct keep *k) { buf_done(&k->passwd); }

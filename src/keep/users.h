@@ -15,11 +15,13 @@ struct keep_user {
 
 /*
  * Find the user of t and set t->user, then call `then`, perhaps before this returns. Failures are
- * told to the client.
+ * told to the client. named: whom the body asks for; NULL = the head says it, or nobody does.
  */
-void users_find(struct talk *t, void (*then)(struct talk *t));
+void users_find(struct talk *t, const char *named, void (*then)(struct talk *t));
 /* Stop looking. */
 void users_stop(struct talk *t);
+/* The sandbox is being claimed: nobody ran anything in it before, so what was read is true. */
+void users_known(struct keep *k);
 /* The sandbox ends. */
 void users_done(struct keep *k);
 

@@ -9,7 +9,7 @@
  *
  *   spawner     net_plan_gate: the rule set as bytes
  *   tier, inside the new namespace, before anything hostile runs there: net_setup, net_send
- *   tier, outside: net_take
+ *   tier, outside: net_take; before anything hostile runs inside: net_load
  */
 #include "base/err.h"
 
@@ -23,12 +23,14 @@ enum net_sock {
 	NET_TCP6, /* the same; -1 where the host has no IPv6 */
 	NET_DNS4, /* UDP 53: questions to any address, which IP_PKTINFO tells; answer with it as source */
 	NET_DROPS, /* NETLINK_NETFILTER: a copy of the head of each packet that was refused */
-	NET_RULES, /* NETLINK_NETFILTER: for net_replace; stays with whoever started the sandbox */
+	NET_DIAG, /* NETLINK_SOCK_DIAG: who has a socket inside; -1 of a guest, and where the kernel has none */
+	NET_RULES, /* NETLINK_NETFILTER: for net_load and net_replace; stays with whoever started the sandbox */
 	NET_SOCKS,
 };
 struct net_socks {
 	int fd[NET_SOCKS];
 };
+#define NET_SOCKS_NONE {.fd = {[0 ... NET_SOCKS - 1] = -1}}
 
 /* Inside the namespace. */
 #define NET_OWN4_TEXT "198.18.0.2" /* the sandbox's own address */
@@ -82,10 +84,17 @@ int must_check net_plan_gate(struct net_plan *p, struct net_range *r, uint32_t n
 
 /*
  * In the namespace, with CAP_NET_ADMIN and CAP_NET_BIND_SERVICE over it, loopback being up, and, for a guest, with
- * NET_TAP_NAME made: addresses, routes, sockets, rule set. Neither allocates nor keeps state. On failure -errno with
- * what failed in *why, and nothing to close.
+ * NET_TAP_NAME made: addresses, routes, sockets. Neither allocates nor keeps state. On failure -errno with
+ * what failed in *why, and nothing to close. Nothing is led to the sockets, and all else is refused by nobody being
+ * there, until net_load.
  */
 int must_check net_setup(const struct net_plan *p, struct net_socks *ret, char *why, size_t size);
+/*
+ * The rule set and the reports of what it refuses, over NET_RULES and NET_DROPS, at once or not at all. The caller must be the
+ * user who made the namespace, or root, in it or outside. Raw system calls only (sys/raw.h). On failure -errno, and *why
+ * is a text that stays.
+ */
+int must_check net_load(const struct net_plan *p, const struct net_socks *s, const char **why);
 /*
  * Another rule set in the place of the one that is loaded, at once or not at all. rules_fd: NET_RULES. The caller must be
  * the user who made the namespace, or root. 0 or -errno: then the old one stays.

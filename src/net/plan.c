@@ -138,7 +138,8 @@ static void lead_set(struct nl *b, const char *chain, enum action a, bool v6)
 	nft_rule_end(b, r);
 }
 
-static void leading_rules(struct nl *b, const char *chain, enum action a)
+/* v6: some IPv6 address may be asked for. Else the rule would match nothing, and cost the hooks that tproxy brings along. */
+static void leading_rules(struct nl *b, const char *chain, enum action a, bool v6)
 {
 	size_t r;
 
@@ -151,7 +152,8 @@ static void leading_rules(struct nl *b, const char *chain, enum action a)
 	lead_dns(b, chain, a, IPPROTO_UDP, 53);
 	lead_dns(b, chain, a, IPPROTO_TCP, NET_TCP_PORT);
 	lead_set(b, chain, a, false);
-	lead_set(b, chain, a, true);
+	if (v6)
+		lead_set(b, chain, a, true);
 }
 
 static void refusing_rules(struct nl *b)
@@ -169,18 +171,19 @@ static void refusing_rules(struct nl *b)
 	nft_rule_end(b, r);
 }
 
-static void redirecting_chain(struct nl *b, bool guest)
+static void redirecting_chain(struct nl *b, bool guest, bool v6)
 {
 	nft_chain(b, way, "nat", guest ? NF_INET_PRE_ROUTING : NF_INET_LOCAL_OUT, -100);
 	if (!guest)
 		own_rules(b, way);
-	leading_rules(b, way, BY_REDIRECT);
+	leading_rules(b, way, BY_REDIRECT, v6);
 }
 
 static int write_way(struct net_plan *p, enum net_way w, const struct net_range *r, uint32_t n,
 		     const uint8_t *guest4)
 {
 	struct nl b = {.p = p->batch[w], .cap = sizeof(p->batch[w])};
+	bool v6 = n > 0 && r[n - 1].v6; /* sorted: IPv4 is before IPv6 */
 
 	nft_batch_begin(&b);
 	nft_set(&b, false, r, n);
@@ -191,12 +194,12 @@ static int write_way(struct net_plan *p, enum net_way w, const struct net_range 
 	else
 		own_rules(&b, pre);
 	if (w == NET_TPROXY)
-		leading_rules(&b, pre, BY_TPROXY);
+		leading_rules(&b, pre, BY_TPROXY, v6);
 	else if (guest4 != NULL)
-		leading_rules(&b, pre, ACCEPTED);
+		leading_rules(&b, pre, ACCEPTED, v6);
 	refusing_rules(&b);
 	if (w == NET_REDIRECT)
-		redirecting_chain(&b, guest4 != NULL);
+		redirecting_chain(&b, guest4 != NULL, v6);
 	nft_batch_end(&b);
 	p->batch_n[w] = b.n;
 	return b.full ? -E2BIG : 0;

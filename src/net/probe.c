@@ -15,6 +15,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -132,6 +133,7 @@ static int try_part(enum net_part part)
 static int try_way(struct net_plan *p, enum net_way w, char *why, size_t size)
 {
 	struct net_socks s;
+	const char *lacks = "";
 	int r = unshare(CLONE_NEWNET) < 0 ? -errno : lo_up();
 
 	for (int other = 0; other < NET_WAYS; other++)
@@ -140,8 +142,12 @@ static int try_way(struct net_plan *p, enum net_way w, char *why, size_t size)
 	p->first = w;
 	if (r == 0) {
 		r = net_setup(p, &s, why, size);
-		if (r == 0)
-			net_socks_close(&s);
+		if (r < 0)
+			return r;
+		r = net_load(p, &s, &lacks);
+		if (r < 0)
+			(void)snprintf(why, size, "%s", lacks);
+		net_socks_close(&s);
 	}
 	return r;
 }

@@ -245,7 +245,22 @@ static bool read_fields(struct http_head *h, bool request, const char **why)
 	return true;
 }
 
-bool http_is_hop(const struct http_head *h, struct http_text name)
+bool http_list_has(struct http_text list, struct http_text word)
+{
+	struct http_text w;
+
+	while (next_word(&list, &w)) {
+		size_t k = 0;
+
+		while (k < w.n && w.n == word.n && lower(w.p[k]) == lower(word.p[k]))
+			k++;
+		if (w.n > 0 && w.n == word.n && k == word.n)
+			return true;
+	}
+	return false;
+}
+
+bool http_hop(struct http_text name)
 {
 	static const char *const hops[] = {"connection",
 					   "keep-alive",
@@ -260,20 +275,17 @@ bool http_is_hop(const struct http_head *h, struct http_text name)
 	for (size_t i = 0; i < ARRAY_LEN(hops); i++)
 		if (http_is(name, hops[i]))
 			return true;
-	for (uint32_t i = 0; i < h->fields_n; i++) {
-		struct http_text list = h->field[i].value, w;
+	return false;
+}
 
-		if (!http_is(h->field[i].name, "connection"))
-			continue;
-		while (next_word(&list, &w)) {
-			size_t k = 0;
-
-			while (k < w.n && w.n == name.n && lower(w.p[k]) == lower(name.p[k]))
-				k++;
-			if (w.n > 0 && k == name.n)
-				return true;
-		}
-	}
+bool http_is_hop(const struct http_head *h, struct http_text name)
+{
+	if (http_hop(name))
+		return true;
+	for (uint32_t i = 0; i < h->fields_n; i++)
+		if (http_is(h->field[i].name, "connection") &&
+		    http_list_has(h->field[i].value, name))
+			return true;
 	return false;
 }
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 enum {
@@ -66,10 +67,14 @@ enum http_body http_response_body(const struct http_head *h, bool to_head);
 struct http_text http_find(const struct http_head *h, const char *name);
 /* Whether the name, in any case, is this one (lower case). */
 bool http_is(struct http_text t, const char *lower);
+static inline struct http_text http_text(const char *s) { return (struct http_text){s, strlen(s)}; }
 /* Bytes at the front of p that can be of a token (RFC 9110 5.6.2). */
 size_t http_token(const char *p, size_t n);
-/* A field that is between two neighbours only and must not be passed on: the fixed ones and those
- * Connection names. */
+/* Whether a comma-separated list (of Connection and the like) has this word, in any case. */
+bool http_list_has(struct http_text list, struct http_text word);
+/* A field that is between two neighbours only and must not be passed on (RFC 9110 7.6.1): the fixed
+ * ones, in any case; and with those that Connection names. */
+bool http_hop(struct http_text name);
 bool http_is_hop(const struct http_head *h, struct http_text name);
 /* Write "name: value CR LF". 0 or -ENOBUFS, -ENOMEM. */
 int must_check http_put_field(struct buf *b, struct http_text name, struct http_text value);

@@ -1,16 +1,12 @@
 #include "receipt/envelope_priv.h"
+#include "receipt/payload_priv.h"
 
 #include "base/num.h"
-#include "base/quote.h"
 #include "core/profile.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <sodium.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -26,79 +22,23 @@
 
 enum { REST_MAX = 96 * 1024 }; /* more than all that is not the caller's can come to */
 
-struct text {
-	struct buf *b;
-	int err; /* the first */
-};
-
-static void put(struct text *t, const char *s, size_t n)
-{
-	int r = t->err == 0 ? buf_put(t->b, s, n) : 0;
-
-	if (r < 0)
-		t->err = r;
-}
-
-static void out(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void out(struct text *t, const char *fmt, ...)
-{
-	char s[512];
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(s, sizeof(s), fmt, ap);
-	va_end(ap);
-	if (n < 0 || (size_t)n >= sizeof(s))
-		t->err = -EMSGSIZE;
-	else
-		put(t, s, (size_t)n);
-}
-
-/* A text of the caller's, as jansson writes it. */
-static void out_n(struct text *t, const char *s, size_t n)
-{
-	char q[QUOTE_MAX];
-	json_t *j = json_stringn(s, n);
-	char *made;
-
-	if (j == NULL)
-		j = json_string(quote_n(s, n, q));
-	made = json_dumps(j, JSON_ENCODE_ANY | JSON_COMPACT);
-	if (made == NULL)
-		t->err = -ENOMEM;
-	else
-		put(t, made, strlen(made));
-	free(made);
-	json_decref(j);
-}
-
-static void out_text(struct text *t, const char *s)
-{
-	if (s == NULL) {
-		out(t, "null");
-		return;
-	}
-	out_n(t, s, strlen(s));
-}
-
-static void out_number(struct text *t, uint64_t v)
+static void out_number(struct payload *t, uint64_t v)
 {
 	if (v <= INT64_MAX)
-		out(t, "%" PRIu64, v);
+		payload_out(t, "%" PRIu64, v);
 	else
-		out(t, "\"unlimited\"");
+		payload_out(t, "\"unlimited\"");
 }
 
 /* What fits on a file system, which has 0 for no limit. */
-static void out_room(struct text *t, uint64_t v) { out_number(t, v == 0 ? UINT64_MAX : v); }
+static void out_room(struct payload *t, uint64_t v) { out_number(t, v == 0 ? UINT64_MAX : v); }
 
-static void out_limit(struct text *t, const struct receipt_limit *l)
+static void out_limit(struct payload *t, const struct receipt_limit *l)
 {
 	if (l->known)
 		out_number(t, l->value);
 	else
-		out(t, "null");
+		payload_out(t, "null");
 }
 
 /* The order of names[0..n) by their bytes. */
@@ -114,87 +54,87 @@ static void sort(const char *const *names, uint8_t n, uint8_t *order)
 }
 
 /* {"NAME":VALUE,...} for a list of names; each is written by `value`. */
-static void out_object(struct text *t, const char *const *names, uint8_t n,
-		       void (*value)(struct text *t, const void *of, uint8_t i), const void *of)
+static void out_object(struct payload *t, const char *const *names, uint8_t n,
+		       void (*value)(struct payload *t, const void *of, uint8_t i), const void *of)
 {
 	uint8_t order[UINT8_MAX];
 
 	sort(names, n, order);
 	for (uint8_t i = 0; i < n; i++) {
-		out(t, "%c\"%s\":", i == 0 ? '{' : ',', names[order[i]]);
+		payload_out(t, "%c\"%s\":", i == 0 ? '{' : ',', names[order[i]]);
 		value(t, of, order[i]);
 	}
-	out(t, "}");
+	payload_out(t, "}");
 }
 
-static void put_call(struct text *t, const void *of, uint8_t i)
+static void put_call(struct payload *t, const void *of, uint8_t i)
 {
-	out(t, "%u", ((const struct probe_task *)of)->call[i]);
+	payload_out(t, "%u", ((const struct probe_task *)of)->call[i]);
 }
-static void put_cap(struct text *t, const void *of, uint8_t i)
+static void put_cap(struct payload *t, const void *of, uint8_t i)
 {
-	out(t, "\"%#" PRIx64 "\"", ((const struct probe_task *)of)->caps[i]);
+	payload_out(t, "\"%#" PRIx64 "\"", ((const struct probe_task *)of)->caps[i]);
 }
-static void put_ns(struct text *t, const void *of, uint8_t i)
+static void put_ns(struct payload *t, const void *of, uint8_t i)
 {
 	out_number(t, ((const struct probe_task *)of)->ns[i]);
 }
-static void put_reach(struct text *t, const void *of, uint8_t i)
+static void put_reach(struct payload *t, const void *of, uint8_t i)
 {
 	uint32_t r = ((const struct probe_world *)of)->reach[i];
 
 	if (r == PROBE_UNTRIED)
-		out(t, "null");
+		payload_out(t, "null");
 	else
-		out(t, "%u", r);
+		payload_out(t, "%u", r);
 }
 
-static void put_path(struct text *t, const void *of, uint8_t i)
+static void put_path(struct payload *t, const void *of, uint8_t i)
 {
 	static const char *const words[PROBE_PATHS] = {"absent", "shut", "open"};
 
-	out(t, "\"%s\"", words[((const uint8_t *)of)[i]]);
+	payload_out(t, "\"%s\"", words[((const uint8_t *)of)[i]]);
 }
 
-static void put_rlimit(struct text *t, const void *of, uint8_t i)
+static void put_rlimit(struct payload *t, const void *of, uint8_t i)
 {
 	const struct probe_command *c = of;
 
-	out(t, "[");
+	payload_out(t, "[");
 	out_number(t, c->soft[i]);
-	out(t, ",");
+	payload_out(t, ",");
 	out_number(t, c->hard[i]);
-	out(t, "]");
+	payload_out(t, "]");
 }
 
-static void asked(struct text *t, const struct spec *s)
+static void asked(struct payload *t, const struct spec *s)
 {
 	const char *comma = "", *word;
 	size_t at = 0;
 
-	out(t, "\"asked\":{\"cpu_milli\":%u,\"disk\":%" PRIu64 ",\"env\":[", s->cpu_milli, s->disk);
+	payload_out(t, "\"asked\":{\"cpu_milli\":%u,\"disk\":%" PRIu64 ",\"env\":[", s->cpu_milli, s->disk);
 	for (uint32_t i = 0; i < s->env.n; i++) {
-		out(t, "%s", i == 0 ? "" : ",");
-		out_n(t, s->env.v[i], strcspn(s->env.v[i], "="));
+		payload_out(t, "%s", i == 0 ? "" : ",");
+		payload_json_n(t, s->env.v[i], strcspn(s->env.v[i], "="));
 	}
-	out(t, "],\"hostname\":");
-	out_text(t, s->hostname);
-	out(t, ",\"inodes\":%" PRIu64 ",\"memory\":%" PRIu64 ",\"pids\":%u,\"require\":[",
+	payload_out(t, "],\"hostname\":");
+	payload_json(t, s->hostname);
+	payload_out(t, ",\"inodes\":%" PRIu64 ",\"memory\":%" PRIu64 ",\"pids\":%u,\"require\":[",
 	    s->inodes, s->memory, s->pids);
 	while ((word = require_word(s->require, &at)) != NULL) {
-		out(t, "%s\"%s\"", comma, word);
+		payload_out(t, "%s\"%s\"", comma, word);
 		comma = ",";
 	}
-	out(t, "],\"root\":\"%s\",\"root_caps\":\"%s\",\"timeout_ms\":%" PRIu64 ",\"user\":",
+	payload_out(t, "],\"root\":\"%s\",\"root_caps\":\"%s\",\"sudo\":%s,\"timeout_ms\":%" PRIu64 ",\"user\":",
 	    s->root == ROOT_OVERLAY ? "overlay" : "readonly",
-	    s->root_caps == ROOT_CAPS_FILES ? "files" : "none", s->timeout_ms);
-	out_text(t, s->user);
-	out(t, ",\"workdir\":");
-	out_text(t, s->workdir);
-	out(t, "}");
+	    s->root_caps == ROOT_CAPS_FILES ? "files" : "none", s->sudo != SUDO_NO ? "true" : "false", s->timeout_ms);
+	payload_json(t, s->user);
+	payload_out(t, ",\"workdir\":");
+	payload_json(t, s->workdir);
+	payload_out(t, "}");
 }
 
-static void command(struct text *t, char *const *argv)
+static void command(struct payload *t, char *const *argv)
 {
 	uint8_t sum[crypto_hash_sha256_BYTES];
 	char hex[2 * crypto_hash_sha256_BYTES + 1];
@@ -205,55 +145,55 @@ static void command(struct text *t, char *const *argv)
 	for (; argv[n] != NULL; n++) /* with the NUL of each */
 		(void)crypto_hash_sha256_update(&st, (const uint8_t *)argv[n], strlen(argv[n]) + 1);
 	(void)crypto_hash_sha256_final(&st, sum);
-	out(t, "\"command\":{\"sha256\":\"%s\",\"words\":%d}",
+	payload_out(t, "\"command\":{\"sha256\":\"%s\",\"words\":%d}",
 	    sodium_bin2hex(hex, sizeof(hex), sum, sizeof(sum)), n);
 }
 
-static void task(struct text *t, const struct probe_task *p)
+static void task(struct payload *t, const struct probe_task *p)
 {
 	static const char *const sets[PROBE_CAPS] = {"inheritable", "permitted", "effective",
 						     "bounding", "ambient"};
 
-	out(t, "{\"calls\":");
+	payload_out(t, "{\"calls\":");
 	out_object(t, probe_call_names, PROBE_CALLS, put_call, p);
-	out(t, ",\"capabilities\":");
+	payload_out(t, ",\"capabilities\":");
 	out_object(t, sets, PROBE_CAPS, put_cap, p);
-	out(t, ",\"gid\":[%u,%u,%u],\"groups\":%u,\"namespaces\":", p->gid[0], p->gid[1], p->gid[2],
+	payload_out(t, ",\"gid\":[%u,%u,%u],\"groups\":%u,\"namespaces\":", p->gid[0], p->gid[1], p->gid[2],
 	    p->groups);
 	out_object(t, probe_ns_names, PROBE_NSS, put_ns, p);
-	out(t,
+	payload_out(t,
 	    ",\"no_new_privs\":%s,\"outside_file\":%u,\"pid\":%u,\"seccomp_filters\":%u,\"seccomp_mode\":%u,\"securebits\":\"%#x\",\"uid\":"
 	    "[%u,%u,%u]}",
 	    p->no_new_privs == 1 ? "true" : "false", p->outside, p->pid, p->seccomp_filters, p->seccomp_mode, p->securebits, p->uid[0], p->uid[1],
 	    p->uid[2]);
 }
 
-static void map(struct text *t, const char *name, const struct probe_map *m, uint32_t n)
+static void map(struct payload *t, const char *name, const struct probe_map *m, uint32_t n)
 {
-	out(t, "\"%s\":[", name);
+	payload_out(t, "\"%s\":[", name);
 	for (uint32_t i = 0; i < n; i++)
-		out(t, "%s[%u,%u,%u]", i == 0 ? "" : ",", m[i].inside, m[i].outside, m[i].count);
-	out(t, "]");
+		payload_out(t, "%s[%u,%u,%u]", i == 0 ? "" : ",", m[i].inside, m[i].outside, m[i].count);
+	payload_out(t, "]");
 }
 
 /* One text for each: "/usr ext4 ro,nosuid,nodev part /usr". */
-static void mounts(struct text *t, const struct probe *p)
+static void mounts(struct payload *t, const struct probe *p)
 {
-	out(t, "\"mounts\":[");
+	payload_out(t, "\"mounts\":[");
 	for (uint32_t i = 0; i < p->mounts; i++) {
 		const struct probe_mount *m = &p->mount[i];
 
-		out(t, "%s\"%s %s %s%s%s%s%s part %s\"", i == 0 ? "" : ",", m->at, m->type,
+		payload_out(t, "%s\"%s %s %s%s%s%s%s part %s\"", i == 0 ? "" : ",", m->at, m->type,
 		    (m->flags & PROBE_RDONLY) != 0 ? "ro" : "rw",
 		    (m->flags & PROBE_NOSUID) != 0 ? ",nosuid" : "",
 		    (m->flags & PROBE_NODEV) != 0 ? ",nodev" : "",
 		    (m->flags & PROBE_NOEXEC) != 0 ? ",noexec" : "",
 		    (m->flags & PROBE_HIDEPID) != 0 ? ",hidepid" : "", m->root);
 	}
-	out(t, "]");
+	payload_out(t, "]");
 }
 
-static void measured(struct text *t, const struct receipt_host *h, const struct probe *p)
+static void measured(struct payload *t, const struct receipt_host *h, const struct probe *p)
 {
 	static const char *const limits[PROBE_LIMITS] = {
 #define LIMIT(id, name, soft, hard) name,
@@ -263,105 +203,111 @@ static void measured(struct text *t, const struct receipt_host *h, const struct 
 	const struct probe_command *c = &p->command;
 	const struct probe_world *w = &p->world;
 
-	out(t, "\"measured\":{\"agent\":\"%s\",\"cgroup_by_host\":{\"cpu_milli\":", p->agent);
+	payload_out(t, "\"measured\":{\"agent\":\"%s\",\"cgroup_by_host\":{\"cpu_milli\":", p->agent);
 	out_limit(t, &h->cpu_milli);
-	out(t, ",\"memory\":");
+	payload_out(t, ",\"memory\":");
 	out_limit(t, &h->memory);
-	out(t, ",\"pids\":");
+	payload_out(t, ",\"pids\":");
 	out_limit(t, &h->pids);
-	out(t, "},\"command\":");
+	payload_out(t, "},\"command\":");
 	task(t, &c->task);
-	out(t, ",\"descriptors_above_2\":%u,\"disk\":{\"bytes\":", c->fds);
+	payload_out(t, ",\"descriptors_above_2\":%u,\"disk\":{\"bytes\":", c->fds);
 	out_room(t, w->disk);
-	out(t, ",\"inodes\":");
+	payload_out(t, ",\"inodes\":");
 	out_room(t, w->inodes);
-	out(t, "},");
+	payload_out(t, "},");
 	map(t, "gid_map", p->gid_map, p->gid_maps);
-	out(t,
+	payload_out(t,
 	    ",\"kernel\":{\"landlock_abi\":%u,\"machine\":\"%s\",\"node\":\"%s\",\"release\":\"%"
 	    "s\"},",
 	    p->landlock_abi, p->machine, p->node, p->release);
 	mounts(t, p);
-	out(t, ",\"network\":{\"errno\":");
+	payload_out(t, ",\"network\":{\"errno\":");
 	out_object(t, probe_reach_names, PROBE_REACHES, put_reach, w);
-	out(t, ",\"interfaces\":[");
+	payload_out(t, ",\"interfaces\":[");
 	for (uint32_t i = 0; i < p->ifs; i++)
-		out(t, "%s\"%s\"", i == 0 ? "" : ",", p->if_name[i]);
-	out(t, "]},\"pid1\":");
+		payload_out(t, "%s\"%s\"", i == 0 ? "" : ",", p->if_name[i]);
+	payload_out(t, "]},\"pid1\":");
 	task(t, &p->init);
-	out(t, ",\"proc\":{\"covered\":");
+	payload_out(t, ",\"proc\":{\"covered\":");
 	out_object(t, probe_covered_names, PROBE_COVEREDS, put_path, w->covered);
-	out(t, ",\"processes\":%u,\"read_only\":", c->pids);
+	payload_out(t, ",\"processes\":%u,\"read_only\":", c->pids);
 	out_object(t, probe_sealed_names, PROBE_SEALEDS, put_path, w->sealed);
-	out(t, ",\"sys_open_errno\":%u},\"resource_limits\":", c->sys_open);
+	payload_out(t, ",\"sys_open_errno\":%u},\"resource_limits\":", c->sys_open);
 	out_object(t, limits, PROBE_LIMITS, put_rlimit, c);
-	out(t, ",\"setgroups_denied\":%s,", p->setgroups_denied == 1 ? "true" : "false");
+	payload_out(t, ",\"setgroups_denied\":%s,", p->setgroups_denied == 1 ? "true" : "false");
 	map(t, "uid_map", p->uid_map, p->uid_maps);
-	out(t, "}");
+	payload_out(t, "}");
 }
 
-static void differences(struct text *t, const struct receipt_diffs *d)
+static void differences(struct payload *t, const struct probe_diffs *d)
 {
-	out(t, "\"differences\":[");
-	for (uint32_t i = 0; i < MIN(d->n, (uint32_t)RECEIPT_DIFFS_MAX); i++) {
-		out(t, "%s{\"asked\":", i == 0 ? "" : ",");
-		out_n(t, d->d[i].asked, strnlen(d->d[i].asked, sizeof(d->d[i].asked)));
-		out(t, ",\"measured\":");
-		out_n(t, d->d[i].found, strnlen(d->d[i].found, sizeof(d->d[i].found)));
-		out(t, ",\"wall\":");
-		out_n(t, d->d[i].wall, strnlen(d->d[i].wall, sizeof(d->d[i].wall)));
-		out(t, "}");
+	payload_out(t, "\"differences\":[");
+	for (uint32_t i = 0; i < MIN(d->n, (uint32_t)PROBE_DIFFS_MAX); i++) {
+		payload_out(t, "%s{\"asked\":", i == 0 ? "" : ",");
+		payload_json_n(t, d->d[i].asked, strnlen(d->d[i].asked, sizeof(d->d[i].asked)));
+		payload_out(t, ",\"measured\":");
+		payload_json_n(t, d->d[i].found, strnlen(d->d[i].found, sizeof(d->d[i].found)));
+		payload_out(t, ",\"wall\":");
+		payload_json_n(t, d->d[i].wall, strnlen(d->d[i].wall, sizeof(d->d[i].wall)));
+		payload_out(t, "}");
 	}
-	out(t, "]");
+	payload_out(t, "]");
 }
 
-static void gaps(struct text *t, const struct receipt_host *h)
+static void gaps(struct payload *t, const struct receipt_host *h)
 {
-	out(t, "\"not_enforced\":[");
+	payload_out(t, "\"not_enforced\":[");
 	for (uint32_t i = 0; i < h->gaps; i++) {
-		out(t, "%s{\"reason\":", i == 0 ? "" : ",");
-		out_text(t, h->gap[i].reason);
-		out(t, ",\"wall\":");
-		out_text(t, h->gap[i].wall);
-		out(t, "}");
+		payload_out(t, "%s{\"reason\":", i == 0 ? "" : ",");
+		payload_json(t, h->gap[i].reason);
+		payload_out(t, ",\"wall\":");
+		payload_json(t, h->gap[i].wall);
+		payload_out(t, "}");
 	}
-	out(t, "]");
+	payload_out(t, "]");
 }
 
 int receipt_begin(const struct receipt_host *h, struct buf *file)
 {
-	struct text t = {.b = file, .err = receipt_room(file)};
+	int r = receipt_room(file);
+	struct payload t = payload_begin(file);
 
-	out(&t, "{");
+	if (r < 0)
+		return r;
+	payload_out(&t, "{");
 	asked(&t, h->spec);
-	out(&t, ",\"brig\":\"%s\",", h->version);
-	return t.err == 0 && buf_room(file) < REST_MAX ? -ENOBUFS : t.err;
+	payload_out(&t, ",\"brig\":\"%s\",", h->version);
+	r = payload_end(&t);
+	return r == 0 && buf_room(file) < REST_MAX ? -ENOBUFS : r;
 }
 
+size_t receipt_most(const struct buf *begun) { return begun->len + REST_MAX; }
+
 int receipt_compose(const struct receipt_host *h, const struct probe *p,
-		    const struct receipt_diffs *d, const uint8_t pub[RECEIPT_PUB], struct buf *file)
+		    const struct probe_diffs *d, const uint8_t pub[RECEIPT_PUB], struct buf *file)
 {
 	const struct spec *s = h->spec;
-	struct text text = {.b = file}, *t = &text;
+	struct payload text = payload_begin(file), *t = &text;
 	char key[RECEIPT_HEX];
 
 	command(t, h->argv);
-	out(t, ",");
+	payload_out(t, ",");
 	differences(t, d);
-	out(t, ",\"enforced\":%s,\"host\":{\"kernel\":", d->n == 0 ? "true" : "false");
-	out_text(t, h->release);
-	out(t, ",\"key\":\"%s\",\"machine\":", receipt_pub_text(pub, key));
-	out_text(t, h->machine);
-	out(t, "},\"id\":\"%s\",\"image\":{\"digest\":", s->id);
-	out_text(t, h->digest);
-	out(t, ",\"name\":");
-	out_text(t, s->image);
-	out(t, "},");
+	payload_out(t, ",\"enforced\":%s,\"host\":{\"kernel\":", d->n == 0 ? "true" : "false");
+	payload_json(t, h->release);
+	payload_out(t, ",\"key\":\"%s\",\"machine\":", receipt_pub_text(pub, key));
+	payload_json(t, h->machine);
+	payload_out(t, "},\"id\":\"%s\",\"image\":{\"digest\":", s->id);
+	payload_json(t, h->digest);
+	payload_out(t, ",\"name\":");
+	payload_json(t, s->image);
+	payload_out(t, "},");
 	measured(t, h, p);
-	out(t, ",");
+	payload_out(t, ",");
 	gaps(t, h);
-	out(t, ",\"schema\":%d,\"tier\":", RECEIPT_SCHEMA);
-	out_text(t, s->tier);
-	out(t, ",\"time\":%" PRId64 "}", h->time);
-	return t->err;
+	payload_out(t, ",\"schema\":%d,\"tier\":", RECEIPT_SCHEMA);
+	payload_json(t, s->tier);
+	payload_out(t, ",\"time\":%" PRId64 "}", h->time);
+	return payload_end(t);
 }

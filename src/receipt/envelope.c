@@ -1,6 +1,7 @@
 #include "receipt/envelope_priv.h"
 
 #include "base/cleanup.h"
+#include "sys/pages.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -27,6 +28,7 @@ enum {
 	KEY_AT = sizeof(magic) - 1 + sizeof(version) - 1,
 	SIG_AT = KEY_AT + 2 * RECEIPT_PUB + 1,
 	LINE_LEN = SIG_AT + 2 * RECEIPT_SIG + 1, /* with its line end */
+	USUAL = 12 * 1024,			 /* bytes of most receipts */
 };
 
 /* The bytes a verifier takes as signed; owned. */
@@ -43,10 +45,11 @@ static uint8_t *to_sign(const char *payload, size_t n)
 
 int receipt_room(struct buf *file)
 {
-	uint8_t *at = buf_reserve(file, 16 * 1024); /* most receipts */
+	uint8_t *at = buf_reserve(file, USUAL);
 
 	if (at == NULL)
 		return -ENOMEM;
+	pages_make(at, USUAL);
 	memset(at, ' ', LINE_LEN);
 	buf_commit(file, LINE_LEN);
 	return 0;
@@ -70,7 +73,7 @@ int receipt_seal(const struct receipt_key *k, struct buf *file)
 	return buf_put(file, "\n", 1);
 }
 
-static bool hex_at(const char *s, size_t bytes, uint8_t *ret)
+bool receipt_unhex(const char *s, size_t bytes, uint8_t *ret)
 {
 	for (size_t i = 0; i < 2 * bytes; i++)
 		if (!((s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'f')))
@@ -94,8 +97,8 @@ int receipt_split(const void *p, size_t n, struct receipt_parts *ret, struct err
 			       "of a format this version of brig does not know");
 	if (n < LINE_LEN + 3)
 		return err_set(e, ERR_INVALID, EBADMSG, "cut short");
-	if (!hex_at(s + KEY_AT, RECEIPT_PUB, ret->pub) || s[SIG_AT - 1] != ' ' ||
-	    !hex_at(s + SIG_AT, RECEIPT_SIG, ret->sig) || s[LINE_LEN - 1] != '\n')
+	if (!receipt_unhex(s + KEY_AT, RECEIPT_PUB, ret->pub) || s[SIG_AT - 1] != ' ' ||
+	    !receipt_unhex(s + SIG_AT, RECEIPT_SIG, ret->sig) || s[LINE_LEN - 1] != '\n')
 		return err_set(e, ERR_INVALID, EBADMSG, "its first line is malformed");
 	if (s[n - 1] != '\n')
 		return err_set(e, ERR_INVALID, EBADMSG, "cut short, or something follows its end");

@@ -1,321 +1,69 @@
 #include "receipt/receipt.h"
 
-#include "base/num.h"
-
-#include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * What the settings promise, set against what was measured. Pure. The report's texts are printable
- * already (wire/probe.h); what it says may be anything.
+ * What the settings promise, in the words of wire/probe_expect.h, and the walls only the host can look at: the
+ * limits of the cgroups. They are looked at before the command is asked for; a difference among them tells its
+ * process to stop.
  *
  * What a host cannot give and the caller accepted is in host->gap, and not expected here.
  */
 
-/* capabilities(7), securebits */
-enum {
-	CHOWN = 1 << 0,
-	DAC_OVERRIDE = 1 << 1,
-	FOWNER = 1 << 3,
-	FSETID = 1 << 4,
-	KILL = 1 << 5,
-	SETGID = 1 << 6,
-	SETUID = 1 << 7
-};
-enum { SECURE_BITS = 0xeb }; /* NOROOT and NO_CAP_AMBIENT_RAISE, and all four locks */
-enum { MODE_FILTER = 2, OWN_IDS = 65536, OWN_IDS_FIRST = 0x70000000 };
-
-static void differ(struct receipt_diffs *to, const char *wall, const char *asked, const char *found,
-		   ...) __attribute__((format(printf, 4, 5)));
-static void differ(struct receipt_diffs *to, const char *wall, const char *asked, const char *found,
-		   ...)
+static void check_limit(const char *what, uint64_t asked, const struct receipt_limit *l, struct probe_diffs *to)
 {
-	struct receipt_diff *d;
-	va_list ap;
+	char number[24];
 
-	if (to->n++ >= RECEIPT_DIFFS_MAX)
+	if (asked == 0 || !l->known || l->value <= asked)
 		return;
-	d = &to->d[to->n - 1];
-	(void)snprintf(d->wall, sizeof(d->wall), "%s", wall);
-	(void)snprintf(d->asked, sizeof(d->asked), "%s", asked);
-	va_start(ap, found);
-	(void)vsnprintf(d->found, sizeof(d->found), found, ap);
-	va_end(ap);
+	(void)snprintf(number, sizeof(number), "%" PRIu64, asked);
+	probe_differ(to, what, number, l->value == UINT64_MAX ? "none" : "%" PRIu64, l->value);
 }
 
-/* A text made where it is needed, since most never are. */
-static const char *text(char dst[RECEIPT_TEXT], const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static const char *text(char dst[RECEIPT_TEXT], const char *fmt, ...)
+static void check_limits(const struct receipt_host *h, struct probe_diffs *to)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(dst, RECEIPT_TEXT, fmt, ap);
-	va_end(ap);
-	return dst;
-}
-
-static void check_caps(const struct probe_task *t, const char *who, uint64_t may,
-		       struct receipt_diffs *to)
-{
-	static const char *const sets[PROBE_CAPS] = {"inheritable", "permitted", "effective",
-						     "bounding", "ambient"};
-	char wall[RECEIPT_TEXT], asked[RECEIPT_TEXT];
-
-	for (int i = 0; i < PROBE_CAPS; i++) {
-		uint64_t allowed = i == PROBE_CAP_BND ? 0 : may;
-
-		if ((t->caps[i] & ~allowed) != 0)
-			differ(to, text(wall, "%s capabilities of %s", sets[i], who),
-			       allowed == 0 ? "none" : text(asked, "none but %#" PRIx64, allowed),
-			       "%#" PRIx64, t->caps[i]);
-	}
-	if ((t->securebits & SECURE_BITS) != SECURE_BITS)
-		differ(to, text(wall, "securebits of %s", who), "0xeb, locked", "%#x",
-		       t->securebits);
-}
-
-static void check_task(const struct receipt_host *h, const struct probe_task *t, const char *who,
-		       uint64_t caps, struct receipt_diffs *to)
-{
-	char wall[RECEIPT_TEXT];
-
-	if (t->no_new_privs != 1)
-		differ(to, text(wall, "no_new_privs of %s", who), "set", "not set");
-	if (t->seccomp_mode != MODE_FILTER)
-		differ(to, text(wall, "seccomp of %s", who), "a filter", "mode %u",
-		       t->seccomp_mode);
-	check_caps(t, who, caps, to);
-	for (int i = 0; i < PROBE_NSS; i++)
-		if (i != PROBE_NS_time && (t->ns[i] == 0 || t->ns[i] == h->ns[i]))
-			differ(to, text(wall, "%s namespace of %s", probe_ns_names[i], who),
-			       "its own", "%s", t->ns[i] == 0 ? "unknown" : "the host's");
-	for (int i = 0; i < PROBE_CALLS; i++)
-		if (t->call[i] != probe_call_wants[i])
-			differ(to, text(wall, "%s by %s", probe_call_names[i], who),
-			       probe_call_wants[i] == EPERM ? "refused, EPERM" : "refused, ENOSYS",
-			       t->call[i] == 0 ? "let through" : "errno %u", t->call[i]);
-	if (h->landlock && t->outside != EACCES)
-		differ(to, text(wall, "Landlock of %s", who), "a file outside is refused, EACCES",
-		       t->outside == 0 ? "it could be opened" : "errno %u", t->outside);
-}
-
-static void check_ids(const struct receipt_host *h, const struct probe *p, struct receipt_diffs *to)
-{
-	const struct probe_task *c = &p->command.task;
-	const char *user = h->spec->user;
-	uint32_t want;
-
-	for (int i = 1; i < 3; i++)
-		if (c->uid[i] != c->uid[0] || c->gid[i] != c->gid[0])
-			differ(to, "ids of the command", "real, effective and saved alike",
-			       "uid %u %u %u, gid %u %u %u", c->uid[0], c->uid[1], c->uid[2],
-			       c->gid[0], c->gid[1], c->gid[2]);
-	if (user == NULL || user[0] < '0' || user[0] > '9')
-		return;
-	want = (uint32_t)strtoul(user, NULL, 10);
-	if (c->uid[0] != want)
-		differ(to, "user of the command", user, "uid %u", c->uid[0]);
-}
-
-/* Which host ids exist inside (user_namespaces(7)). */
-static void check_map(const struct receipt_host *h, const struct probe_map *m, uint32_t n,
-		      const char *what, struct receipt_diffs *to)
-{
-	if (n == 0) {
-		differ(to, what, "one", "none");
-		return;
-	}
-	if (h->own_ids &&
-	    (n != 1 || m[0].inside != 0 || m[0].count != OWN_IDS || m[0].outside < OWN_IDS_FIRST))
-		differ(to, what, "65536 ids of the sandbox's own",
-		       "%u ids from %u on, in %u ranges", m[0].count, m[0].outside, n);
-	for (uint32_t i = 0; i < n; i++)
-		if (m[i].outside == 0 && h->euid != 0)
-			differ(to, what, "not the host's root", "it is id %u inside", m[i].inside);
-}
-
-static bool begins(const char *s, const char *with) { return strncmp(s, with, strlen(with)) == 0; }
-
-/* Where the sandbox may write with a read-only root; devices are files the kernel guards. */
-static bool may_write(const struct receipt_host *h, const struct probe_mount *m)
-{
-	static const char *const at[] = {"/workspace", "/tmp", "/var/tmp", "/run", "/dev", "/proc"};
-
-	for (size_t i = 0; i < ARRAY_LEN(at); i++) {
-		size_t n = strlen(at[i]);
-
-		if (begins(m->at, at[i]) && (m->at[n] == '\0' || m->at[n] == '/'))
-			return true;
-	}
-	/* homes are the sandbox's own folders, on the file system of its root; an image's never are
-	 */
-	return h->spec->root == ROOT_OVERLAY || strcmp(m->type, "tmpfs") == 0;
-}
-
-static bool is_device(const struct probe_mount *m)
-{
-	return begins(m->at, "/dev/") || begins(m->at, "/proc/");
-}
-
-static void check_mounts(const struct receipt_host *h, const struct probe *p,
-			 struct receipt_diffs *to)
-{
-	bool root = false;
-
-	for (uint32_t i = 0; i < p->mounts; i++) {
-		const struct probe_mount *m = &p->mount[i];
-
-		if (strcmp(m->at, "/") == 0) {
-			root = true;
-			if (h->spec->root == ROOT_READONLY && (m->flags & PROBE_RDONLY) == 0)
-				differ(to, "root file system", "read-only", "writable");
-		}
-		if (!may_write(h, m) && (m->flags & PROBE_RDONLY) == 0)
-			differ(to, "mount", "read-only", "%.80s (%.20s) is writable", m->at,
-			       m->type);
-		if ((m->flags & PROBE_NOSUID) == 0 && !is_device(m))
-			differ(to, "mount", "nosuid", "%.80s is not", m->at);
-		if ((m->flags & PROBE_NODEV) == 0 && !is_device(m))
-			differ(to, "mount", "nodev", "%.80s is not", m->at);
-	}
-	if (!root || p->mounts == PROBE_MOUNTS_MAX)
-		differ(to, "mounts", "a root and few others", "%u of them", p->mounts);
-}
-
-static void check_proc(const struct probe_command *c, const struct probe_world *w,
-		       struct receipt_diffs *to)
-{
-	char wall[RECEIPT_TEXT];
-
-	if (c->pids == 0 || c->pids > 2)
-		differ(to, "processes in /proc", "PID 1 and the command", "%u", c->pids);
-	if (c->sys_open == 0)
-		differ(to, "/proc/sys", "not writable", "opened for writing");
-	for (int i = 0; i < PROBE_COVEREDS; i++)
-		if (w->covered[i] == PROBE_OPEN)
-			differ(to, text(wall, "/proc/%s", probe_covered_names[i]), "covered",
-			       "the kernel's file");
-	for (int i = 0; i < PROBE_SEALEDS; i++)
-		if (w->sealed[i] == PROBE_OPEN)
-			differ(to, text(wall, "/proc/%s", probe_sealed_names[i]), "read-only",
-			       "writable");
-	if (c->fds != 0)
-		differ(to, "descriptors of the command", "0, 1 and 2", "%u more", c->fds);
-}
-
-/* With a gate every connection is accepted inside the namespace and ends at the gate, which decides: what is
- * proven here is that there is no interface but the loopback one. */
-static void check_net(const struct receipt_host *h, const struct probe *p, struct receipt_diffs *to)
-{
-	for (int i = 0; i < PROBE_REACHES && h->spec->egress == NULL; i++) {
-		uint32_t r = p->world.reach[i];
-
-		/* a kernel without IPv6 has no such socket either */
-		if (r != ENETUNREACH && r != EAFNOSUPPORT)
-			differ(to, probe_reach_names[i], "unreachable",
-			       r == 0		    ? "on its way"
-			       : r == PROBE_UNTRIED ? "not tried"
-						    : "errno %u",
-			       r);
-	}
-	for (uint32_t i = 0; i < p->ifs; i++)
-		if (strcmp(p->if_name[i], "lo") != 0)
-			differ(to, "network interfaces", "lo", "%s", p->if_name[i]);
-}
-
-static void check_limit(const char *what, uint64_t asked, const struct receipt_limit *l,
-			struct receipt_diffs *to)
-{
-	char number[RECEIPT_TEXT];
-
-	if (asked != 0 && l->known && l->value > asked)
-		differ(to, what, text(number, "%" PRIu64, asked),
-		       l->value == UINT64_MAX ? "none" : "%" PRIu64, l->value);
-}
-
-/* The disk limit is rounded up to pages. */
-static void check_room(const struct spec *s, const struct probe_world *w,
-		       struct receipt_diffs *to)
-{
-	const uint64_t page = 4096;
-	char asked[RECEIPT_TEXT];
-
-	if (w->disk == 0 || (w->disk > s->disk && w->disk - s->disk >= page))
-		differ(to, "disk limit", text(asked, "%" PRIu64, s->disk),
-		       w->disk == 0 ? "none" : "%" PRIu64, w->disk);
-	if (w->inodes == 0 || w->inodes > s->inodes)
-		differ(to, "inode limit", text(asked, "%" PRIu64, s->inodes),
-		       w->inodes == 0 ? "none" : "%" PRIu64, w->inodes);
-}
-
-static void check_limits(const struct receipt_host *h, const struct probe_command *c,
-			 struct receipt_diffs *to)
-{
-	const uint32_t pids = h->spec->pids;
-	char wall[RECEIPT_TEXT], asked[RECEIPT_TEXT];
-
 	check_limit("memory limit", h->spec->memory, &h->memory, to);
-	check_limit("process limit", pids, &h->pids, to);
+	check_limit("process limit", h->spec->pids, &h->pids, to);
 	check_limit("cpu limit, thousandths", h->spec->cpu_milli, &h->cpu_milli, to);
-	for (int i = 0; i < PROBE_LIMITS; i++) {
-		uint64_t soft = probe_limits[i].soft, hard = probe_limits[i].hard;
-
-		if (i == PROBE_LIMIT_NPROC && h->pids_by_rlimit && pids != 0)
-			soft = hard = pids;
-		if (c->soft[i] > soft || c->hard[i] > hard)
-			differ(to, text(wall, "resource limit %s", probe_limits[i].name),
-			       text(asked, "at most %" PRIu64 ", %" PRIu64, soft, hard),
-			       "%" PRIu64 ", %" PRIu64, c->soft[i], c->hard[i]);
-	}
 }
 
-static void check_kernel(const struct receipt_host *h, const struct probe *p,
-			 struct receipt_diffs *to)
-{
-	const char *node = h->spec->hostname != NULL ? h->spec->hostname : "brig";
+static uint32_t flag(bool on, enum probe_expect_flag f) { return on ? f : 0; }
 
-	if (strncmp(p->release, h->release, sizeof(p->release) - 1) != 0)
-		differ(to, "kernel", h->release, "%s", p->release);
-	if (strcmp(p->node, node) != 0)
-		differ(to, "host name", node, "%s", p->node);
-	if (strcmp(p->agent, h->version) != 0)
-		differ(to, "agent", h->version, "%s", p->agent);
+void receipt_expect(const struct receipt_host *h, struct probe_expect *ret)
+{
+	const struct spec *s = h->spec;
+	const char *user = s->user != NULL && s->user[0] >= '0' && s->user[0] <= '9' ? s->user : NULL;
+	struct probe_diffs own;
+
+	own.n = 0;
+	check_limits(h, &own);
+	memset(ret, 0, sizeof(*ret)); /* all of it is sent */
+	ret->version = PROBE_VERSION;
+	ret->flags = flag(own.n > 0, EXPECT_STOP) | flag(h->landlock, EXPECT_LANDLOCK) |
+		     flag(h->own_ids, EXPECT_OWN_IDS) | flag(h->euid != 0, EXPECT_NOT_ROOT) |
+		     flag(s->root == ROOT_READONLY, EXPECT_READONLY) | flag(s->root == ROOT_OVERLAY, EXPECT_OVERLAY) |
+		     flag(s->root_caps == ROOT_CAPS_FILES, EXPECT_FILE_CAPS) |
+		     flag(s->egress == NULL, EXPECT_UNREACHABLE) | flag(user != NULL, EXPECT_UID) |
+		     flag(h->pids_by_rlimit && s->pids != 0, EXPECT_PIDS);
+	memcpy(ret->ns, h->ns, sizeof(ret->ns));
+	ret->disk = s->disk;
+	ret->inodes = s->inodes;
+	ret->uid = user != NULL ? (uint32_t)strtoul(user, NULL, 10) : 0;
+	ret->pids = s->pids;
+	(void)snprintf(ret->release, sizeof(ret->release), "%s", h->release);
+	(void)snprintf(ret->node, sizeof(ret->node), "%s", s->hostname != NULL ? s->hostname : "brig");
+	(void)snprintf(ret->agent, sizeof(ret->agent), "%s", h->version);
 }
 
-void receipt_compare(const struct receipt_host *h, const struct probe *p, struct receipt_diffs *ret)
+void receipt_compare(const struct receipt_host *h, const struct probe *p, struct probe_diffs *ret)
 {
-	const bool files = h->spec->root_caps == ROOT_CAPS_FILES;
-	const uint64_t file_caps =
-	    files ? CHOWN | DAC_OVERRIDE | FOWNER | FSETID | SETGID | SETUID : 0;
-	const uint64_t init_caps =
-	    CHOWN | KILL | SETGID | SETUID | (files ? DAC_OVERRIDE | FOWNER | FSETID : 0);
+	struct probe_expect x;
 
+	receipt_expect(h, &x);
 	ret->n = 0;
-	check_task(h, &p->init, "PID 1", init_caps, ret);
-	check_task(h, &p->command.task, "the command", p->command.task.uid[0] == 0 ? file_caps : 0,
-		   ret);
-	for (int i = 0; i < PROBE_NSS; i++)
-		if (p->init.ns[i] != p->command.task.ns[i])
-			differ(ret, "namespaces", "one set for all",
-			       "PID 1 and the command differ in %s", probe_ns_names[i]);
-	if (p->init.seccomp_filters > p->command.task.seccomp_filters)
-		differ(ret, "seccomp of the command", "what PID 1 has", "%u filters instead of %u",
-		       p->command.task.seccomp_filters, p->init.seccomp_filters);
-	if (p->init.pid != 1)
-		differ(ret, "agent", "PID 1", "pid %u", p->init.pid);
-	check_ids(h, p, ret);
-	check_map(h, p->uid_map, p->uid_maps, "user id map", ret);
-	check_map(h, p->gid_map, p->gid_maps, "group id map", ret);
-	check_mounts(h, p, ret);
-	check_proc(&p->command, &p->world, ret);
-	check_net(h, p, ret);
-	check_limits(h, &p->command, ret);
-	check_room(h->spec, &p->world, ret);
-	check_kernel(h, p, ret);
+	probe_compare(&x, p, ret);
+	check_limits(h, ret);
 }

@@ -1,4 +1,4 @@
-#include "receipt/receipt.h"
+#include "receipt/envelope_priv.h"
 
 #include "base/cleanup.h"
 #include "base/quote.h"
@@ -139,10 +139,7 @@ static bool from_hex(const char *text, size_t n, uint8_t ret[RECEIPT_PUB])
 {
 	const size_t want = 2 * (size_t)RECEIPT_PUB;
 
-	if (n != want && !(n == want + 1 && text[want] == '\n'))
-		return false;
-	return strspn(text, "0123456789abcdef") == want &&
-	       sodium_hex2bin(ret, RECEIPT_PUB, text, want, NULL, NULL, NULL) == 0;
+	return (n == want || (n == want + 1 && text[want] == '\n')) && receipt_unhex(text, RECEIPT_PUB, ret);
 }
 
 int receipt_pub_read(const char *word, uint8_t ret[RECEIPT_PUB], struct err *e)

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/spec.h"
-#include "wire/probe.h"
+#include "wire/probe_compare.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +22,6 @@ enum {
 	RECEIPT_SIG = 64,
 	RECEIPT_HEX = 2 * RECEIPT_PUB + 1,
 	RECEIPT_GAPS_MAX = 16,
-	RECEIPT_DIFFS_MAX = 24,
-	RECEIPT_TEXT = 120,
 };
 
 /* A wall or limit this host does not give, which the caller had to accept: both texts are static.
@@ -57,18 +55,10 @@ struct receipt_host {
 	char *const *argv; /* the command */
 };
 
-/* What is not as it was asked for. Texts are printable. */
-struct receipt_diff {
-	char wall[48], asked[RECEIPT_TEXT], found[RECEIPT_TEXT];
-};
-struct receipt_diffs {
-	struct receipt_diff d[RECEIPT_DIFFS_MAX]; /* the first ones */
-	uint32_t n;				  /* may be more than there is room for */
-};
-
-/* expect.c: compare. Pure. */
-void receipt_compare(const struct receipt_host *h, const struct probe *p,
-		     struct receipt_diffs *ret);
+/* expect.c: what the command's process is to compare with. Pure. */
+void receipt_expect(const struct receipt_host *h, struct probe_expect *ret);
+/* Compare all of it, and the limits only the host sees. Pure. */
+void receipt_compare(const struct receipt_host *h, const struct probe *p, struct probe_diffs *ret);
 
 struct receipt_key {
 	uint8_t pub[RECEIPT_PUB];
@@ -96,8 +86,9 @@ const char *receipt_pub_text(const uint8_t pub[RECEIPT_PUB], char dst[RECEIPT_HE
  * rest of the payload; the signature. Each 0, -ENOMEM, -ENOBUFS.
  */
 int must_check receipt_begin(const struct receipt_host *h, struct buf *file); /* compose.c */
+size_t receipt_most(const struct buf *begun); /* bytes it may come to, after receipt_begin */
 int must_check receipt_compose(const struct receipt_host *h, const struct probe *p,
-			       const struct receipt_diffs *d, const uint8_t pub[RECEIPT_PUB],
+			       const struct probe_diffs *d, const uint8_t pub[RECEIPT_PUB],
 			       struct buf *file);
 int must_check receipt_seal(const struct receipt_key *k, struct buf *file); /* envelope.c */
 
@@ -108,7 +99,7 @@ struct receipt_facts {
 	bool enforced;
 	uint32_t differences, gaps;
 	char gap[RECEIPT_GAPS_MAX][48], reason[RECEIPT_GAPS_MAX][160];
-	char diff[RECEIPT_DIFFS_MAX][320]; /* "WALL: asked for X, measured Y" */
+	char diff[PROBE_DIFFS_MAX][320]; /* "WALL: asked for X, measured Y" */
 	uint8_t pub[RECEIPT_PUB];
 	size_t payload_at, payload_len; /* where the JSON lies in the file */
 };
@@ -128,13 +119,18 @@ int must_check receipt_verify(const void *p, size_t n, const uint8_t pub[RECEIPT
 struct receipt_file {
 	char *path, *folder, *temp; /* owned */
 	int fd;			    /* -1 = none */
-	bool replaces;		    /* there was one when it was opened */
+	int old_fd; /* O_PATH: what was there when it was opened; -1 = nothing. Kept so that the blocks of
+		       what is replaced are freed when this is closed and not before, see file.c */
 	bool named;		    /* as temp: a file system without O_TMPFILE */
+	bool reserved;		    /* it is larger than what will be in it */
 };
 int must_check receipt_file_open(const char *path, struct receipt_file *ret, struct err *e);
+/* Take n bytes of the disk for it, so that a full one is known before anything is started. A file system that cannot do that
+ * is no error. */
+int must_check receipt_file_reserve(struct receipt_file *f, size_t n, struct err *e);
 int must_check receipt_file_write(struct receipt_file *f, const void *p, size_t n, struct err *e);
 /* Wait until what was written, and its name, are on the disk. */
 int must_check receipt_file_sync(struct receipt_file *f, struct err *e);
-void receipt_file_done(struct receipt_file *f); /* accepts one never opened ({.fd = -1}) */
+void receipt_file_done(struct receipt_file *f); /* accepts one never opened ({.fd = -1, .old_fd = -1}) */
 /* Read a file of at most RECEIPT_MAX bytes; *ret is owned (free). */
 int must_check receipt_file_read(const char *path, uint8_t **ret, size_t *ret_n, struct err *e);

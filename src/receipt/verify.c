@@ -50,8 +50,8 @@ static const struct part top_parts[] = {
 static const struct part asked_parts[] = {
     {"cpu_milli", INTEGER}, {"disk", INTEGER},	   {"env", STRINGS},	    {"hostname", OPTIONAL},
     {"inodes", INTEGER},    {"memory", INTEGER},   {"pids", INTEGER},	    {"require", STRINGS},
-    {"root", STRING},	    {"root_caps", STRING}, {"timeout_ms", INTEGER}, {"user", OPTIONAL},
-    {"workdir", OPTIONAL},
+    {"root", STRING},	    {"root_caps", STRING}, {"sudo", BOOLEAN},	    {"timeout_ms", INTEGER},
+    {"user", OPTIONAL},	    {"workdir", OPTIONAL},
 };
 static const struct part measured_parts[] = {
     {"agent", STRING},
@@ -233,7 +233,7 @@ static bool well_formed(json_t *top)
 	       all_fit(json_object_get(top, "not_enforced"), gap_parts, ARRAY_LEN(gap_parts),
 		       RECEIPT_GAPS_MAX) &&
 	       all_fit(json_object_get(top, "differences"), diff_parts, ARRAY_LEN(diff_parts),
-		       RECEIPT_DIFFS_MAX);
+		       PROBE_DIFFS_MAX);
 }
 
 /* Were all calls refused? One of another version may have tried others than we do; what those

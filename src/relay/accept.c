@@ -13,6 +13,10 @@
  * not in ours.
  */
 
+static struct spares spare = {.max = 32}; /* of the one thread */
+
+void flow_free(struct flow *f) { loop_spare_later(f->b->loop, &spare, f); }
+
 static bool is_self(const struct resolve_addr *a)
 {
 	static const uint8_t lo6[16] = {[15] = 1};
@@ -135,13 +139,14 @@ static void peer_of(const struct sockaddr_storage *ss, struct judge_peer *ret)
 
 static void start(struct box *b, int fd, const struct sockaddr_storage *from)
 {
-	struct flow *f = calloc(1, sizeof(*f));
+	struct flow *f = (struct flow *)loop_spare(&spare, sizeof(*f));
 	struct resolve_addr orig = {.v6 = false};
 	uint16_t port = 0;
 
 	if (f == NULL || net_origin(fd, &orig.v6, orig.a, &port) < 0) {
 		b->rec.lost++; /* there is nothing to say of it */
-		free(f);
+		if (f != NULL)
+			loop_spare_later(b->loop, &spare, f);
 		(void)close(fd);
 		return;
 	}

@@ -104,6 +104,7 @@ static void (*const ready_of[NET_SOCKS])(struct source *s, uint32_t ev) = {
     [NET_TCP6] = tcp6_ready,
     [NET_DNS4] = dns_ready,
     [NET_DROPS] = drops_ready,
+    [NET_DIAG] = NULL, /* answers are taken where it is asked */
     [NET_RULES] = NULL, /* never the gate's */
 };
 
@@ -133,8 +134,15 @@ static void write_repeats(struct box *b, bool all)
 bool box_record(struct box *b, struct judge_record *r)
 {
 	const struct judge_limits *l = judge_limits(b->judge);
-	bool ok = !judge_note(b->judge, r, b->loop->now_ms) || write_record(b, r);
+	bool ok = !judge_note(b->judge, r, b->loop->now_ms);
+	uint32_t uid;
 
+	if (!ok) { /* it is to be written */
+		if (!r->allow && who_has(b, r, &uid))
+			r->uid = &uid;
+		ok = write_record(b, r);
+		r->uid = NULL;
+	}
 	if (!ok && !r->allow && !judge_unwritten(b->judge, r))
 		b->rec.lost++;
 	if (!r->allow && l->kill_after != 0 && judge_denied(b->judge) >= l->kill_after &&
@@ -145,7 +153,7 @@ bool box_record(struct box *b, struct judge_record *r)
 	return ok;
 }
 
-static int open_resolver(struct box *b, const struct judge *j, struct resolver **ret, struct err *e)
+int box_resolver(struct box *b, const struct judge *j, struct resolver **ret, struct err *e)
 {
 	const char *servers = judge_resolvers(j) != NULL ? judge_resolvers(j) : b->resolvers;
 	int r = resolver_new(b->loop, servers, ret);
@@ -182,14 +190,16 @@ int box_open(struct loop *l, const struct gate_ask *q, const char *rules, const 
 	memcpy(b->tier, q->tier, sizeof(b->tier));
 	memcpy(b->task, q->task, sizeof(b->task));
 	b->loop = l;
-	b->rec.pipe = (struct source){.ready = rec_ready, .fd = -1};
+	records_init(&b->rec, rec_ready);
 	b->over_end = &b->over;
 	b->turn_left = TURN_BYTES;
 	for (int i = 0; i < NET_SOCKS; i++)
 		b->sock[i] = (struct source){.ready = ready_of[i], .fd = -1};
 	r = judge_new(rules, q->text_n, &b->judge, e);
 	if (r == 0)
-		r = open_resolver(b, b->judge, &b->resolver, e);
+		r = box_take_secret(b, b->judge, NULL, rules + q->text_n, q->secret_n, &b->proxy_secret, e);
+	if (r == 0)
+		r = box_resolver(b, b->judge, &b->resolver, e);
 	if (r < 0) {
 		box_free(b);
 		return r;
@@ -207,13 +217,16 @@ int box_open(struct loop *l, const struct gate_ask *q, const char *rules, const 
 
 int box_sockets(struct box *b, const int fds[NET_SOCKS], struct err *e)
 {
+	struct linger reset = {.l_onoff = 1};
 	int r = 0, one = 1;
 
 	for (int i = 0; i < NET_SOCKS; i++) {
 		b->sock[i].fd = fds[i];
-		if (fds[i] >= 0 && (i == NET_TCP4 || i == NET_TCP6)) /* accepted ones inherit it */
+		if (fds[i] >= 0 && (i == NET_TCP4 || i == NET_TCP6)) { /* accepted ones inherit it */
 			(void)setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		if (fds[i] >= 0 && r == 0)
+			(void)setsockopt(fds[i], SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)); /* see flow.c */
+		}
+		if (fds[i] >= 0 && r == 0 && ready_of[i] != NULL)
 			r = loop_watch(b->loop, &b->sock[i]);
 	}
 	if (r == 0)
@@ -224,6 +237,20 @@ int box_sockets(struct box *b, const int fds[NET_SOCKS], struct err *e)
 		b->sock[i].fd = -1;
 	}
 	return err_set(e, ERR_INTERNAL, -r, "watching the sandbox's sockets: %s", strerror(-r));
+}
+
+void box_look(struct box *b)
+{
+	enum { ROUNDS = 1024 / TURN_ACCEPTS + 1 }; /* of as much as a queue holds; what runs yet may go on asking */
+
+	b->kill_wanted = true;
+	b->again = true;
+	for (int k = 0; k < ROUNDS && b->again; k++) {
+		b->again = false;
+		for (int i = 0; i < NET_SOCKS; i++)
+			if (b->sock[i].fd >= 0 && b->sock[i].ready != NULL)
+				b->sock[i].ready(&b->sock[i], 0);
+	}
 }
 
 void box_end(struct box *b)
@@ -254,67 +281,15 @@ void box_free(struct box *b)
 	b->rec.broken = true; /* whatever ends now waits no more */
 	flows_close(b);
 	flows_told(b);
-	loop_drop(&b->rec.pipe); /* before the rest: somebody waits for its end */
+	records_done(&b->rec); /* before the rest: somebody waits for the pipe's end */
 	for (int i = 0; i < NET_SOCKS; i++)
 		loop_drop(&b->sock[i]);
 	resolver_free(b->resolver);
 	lookups_free(b);
 	judge_free(b->judge);
+	box_wipe(b->proxy_secret);
 	free(b->resolvers);
 	loop_free_later(b->loop, b);
-}
-
-/* ---- other rules ---- */
-
-static bool same_text(const char *a, const char *b)
-{
-	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
-static int take_policy(struct box *b, const char *rules, size_t n, struct resolver **ret_was,
-		       struct err *e)
-{
-	struct judge *j = NULL, *old = b->judge;
-	struct resolver *other = NULL;
-	int r = judge_new(rules, n, &j, e);
-
-	if (r == 0 && !same_text(judge_resolvers(j), judge_resolvers(old)))
-		r = open_resolver(b, j, &other, e);
-	if (r == 0 && judge_adopt(j, old) < 0)
-		r = err_set(e, ERR_INVALID, EINVAL,
-			    "the pools of made-up addresses cannot change while the sandbox runs");
-	if (r < 0) {
-		resolver_free(other);
-		judge_free(j);
-		return r;
-	}
-	/* the one place where the generation changes: what is decided from here on goes by the new
-	 * rules alone */
-	b->judge = j;
-	judge_free(old);
-	if (other != NULL) {
-		*ret_was = b->resolver;
-		b->resolver = other;
-		lookups_free(b);
-	}
-	return 0;
-}
-
-int box_policy(struct box *b, const char *rules, size_t n, struct err *e)
-{
-	struct resolver *was = NULL;
-	int r = take_policy(b, rules, n, &was, e);
-	struct judge_record rec = {.event = "policy",
-				   .allow = r == 0,
-				   .reason = r == 0 ? "replaced" : "policy_invalid",
-				   .text = r == 0 ? NULL : e->msg};
-
-	if (!box_record(b, &rec) && rec.allow)
-		b->rec.lost++;
-	if (r == 0)
-		flows_judged(b);
-	resolver_free(was); /* its questions end unanswered */
-	return r;
 }
 
 /* ---- time ---- */
@@ -346,7 +321,9 @@ int box_tick(struct box *b)
 		if (b->sock[NET_DNS4].fd >= 0)
 			names_udp(b);
 	}
-	b->loop->again |= b->again || b->busy != NULL;
+	if (b->loop->idle)
+		records_settle(&b->rec);
+	b->loop->again |= b->again || b->busy != NULL || records_unsettled(&b->rec);
 	if (b->flows == NULL && wait < 0)
 		return -1;
 	return wait >= 0 ? MIN(wait, (int)SWEEP_MS) : SWEEP_MS;

@@ -3,8 +3,9 @@
 #include "base/num.h"
 #include "relay/jail.h"
 #include "relay/handover.h"
+#include "relay/upsock.h"
+#include "sys/pages.h"
 #include "wire/gate.h"
-#include "wire/inspect.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -32,7 +33,7 @@ struct server {
 	struct box *box[BOXES_MAX];
 	uint32_t boxes, first;
 	char refusal[GATE_WHY_MAX]; /* why nothing can be served */
-	uint8_t msg[sizeof(struct gate_ask) + GATE_TEXT_MAX + 1];
+	uint8_t msg[sizeof(struct gate_ask) + GATE_TEXT_MAX + GATE_SECRET_MAX + 1];
 };
 
 static struct server server;
@@ -76,8 +77,8 @@ static struct box *find(const char *sandbox, uint32_t *ret_at)
 	return NULL;
 }
 
-static int try_attach(const struct gate_ask *q, const char *text, const int *fds, size_t n,
-		      struct err *e)
+/* *n: how many of fds are still the caller's. */
+static int try_attach(const struct gate_ask *q, const char *text, const int *fds, size_t *n, struct err *e)
 {
 	char resolvers[GATE_RESOLVERS_MAX * 58];
 	uint32_t at;
@@ -85,10 +86,16 @@ static int try_attach(const struct gate_ask *q, const char *text, const int *fds
 
 	if (server.refusal[0] != '\0')
 		return err_set(e, ERR_UNSUPPORTED, EPERM, "%s", server.refusal);
-	if (n != 1)
+	if (*n < 1 || *n > 2)
 		return err_set(e, ERR_INVALID, EPROTO, "the pipe for records did not come");
 	if (server.boxes >= BOXES_MAX || find(q->sandbox, &at) != NULL)
 		return err_set(e, ERR_LIMITED, EBUSY, "too many sandboxes, or one twice");
+	if (*n == 2) {
+		r = handover_open(&server.loop, fds[1]);
+		if (r < 0)
+			return err_set(e, ERR_INTERNAL, -r, "the process that reads HTTP: %s", strerror(-r));
+		*n = 1;
+	}
 	join_resolvers(q, resolvers, sizeof(resolvers));
 	r = box_open(&server.loop, q, text, resolvers, fds[0], &server.box[server.boxes], e);
 	if (r < 0)
@@ -101,7 +108,7 @@ static void attach(const struct gate_ask *q, const char *text, const int *fds, s
 {
 	struct err e = ERR_INIT;
 
-	if (try_attach(q, text, fds, n, &e) < 0) {
+	if (try_attach(q, text, fds, &n, &e) < 0) {
 		close_all(fds, n);
 		tell(GATE_REFUSED, q->sandbox, e.msg);
 	} else {
@@ -143,7 +150,7 @@ static void policy(const struct gate_ask *q, const char *text)
 
 	if (b == NULL)
 		tell(GATE_POLICY_KEPT, q->sandbox, "no such sandbox");
-	else if (box_policy(b, text, q->text_n, &e) < 0)
+	else if (box_policy(b, text, q->text_n, q->secret_n, &e) < 0)
 		tell(GATE_POLICY_KEPT, q->sandbox, e.msg);
 	else
 		tell(GATE_POLICY_SET, q->sandbox, "");
@@ -154,8 +161,10 @@ static void detach(const struct gate_ask *q)
 	uint32_t at;
 	struct box *b = find(q->sandbox, &at);
 
-	if (b != NULL)
+	if (b != NULL) {
+		box_look(b);
 		box_end(b); /* told when all its records are out */
+	}
 	else
 		tell(GATE_DETACHED, q->sandbox, "");
 }
@@ -240,12 +249,13 @@ static bool take(void)
 	for (int i = 0; i < GATE_RESOLVERS_MAX; i++)
 		q.resolver[i][sizeof(q.resolver[i]) - 1] = '\0';
 	server.msg[got] = '\0';
-	if (q.text_n != (size_t)got - sizeof(q)) {
+	if (q.text_n > GATE_TEXT_MAX || q.secret_n > GATE_SECRET_MAX || q.text_n + q.secret_n != (size_t)got - sizeof(q)) {
 		close_all(fds, n);
 		server.loop.stop = true;
 		return false;
 	}
 	handle(&q, (const char *)server.msg + sizeof(q), fds, n);
+	explicit_bzero(server.msg + sizeof(q) + q.text_n, q.secret_n);
 	return !server.loop.stop;
 }
 
@@ -262,6 +272,7 @@ int relay_main(int ctl_fd)
 	char why[128] = "";
 	int r, wait = -1;
 
+	pages_make_code();
 	(void)prctl(PR_SET_NAME, "brig-gate", 0, 0, 0); /* it was started by descriptor */
 	/* splice and write to a socket whose peer is gone say EPIPE: no peer ends this process */
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
@@ -269,8 +280,7 @@ int relay_main(int ctl_fd)
 	if (r < 0)
 		(void)snprintf(server.refusal, sizeof(server.refusal), "%s: %s", why, strerror(-r));
 	server.ctl = (struct source){.ready = ctl_ready, .fd = ctl_fd};
-	if (loop_open(&server.loop) < 0 || loop_watch(&server.loop, &server.ctl) < 0 ||
-	    handover_open(&server.loop, INSPECT_PEER_FD) < 0)
+	if (loop_open(&server.loop) < 0 || loop_watch(&server.loop, &server.ctl) < 0)
 		return 1;
 	while (!server.loop.stop) {
 		loop_turn(&server.loop, wait);
@@ -283,6 +293,9 @@ int relay_main(int ctl_fd)
 			if (w >= 0 && (wait < 0 || w < wait))
 				wait = w;
 		}
+		if (server.loop.idle)
+			upsock_make();
+		server.loop.again |= upsock_wanted();
 	}
 	while (server.boxes > 0)
 		box_free(server.box[--server.boxes]);

@@ -1,10 +1,10 @@
 #include "relay/handover.h"
+#include "relay/upsock.h"
 
 #include "base/num.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -55,12 +55,10 @@ static int dial(const struct resolve_addr *a, uint16_t port)
 {
 	struct sockaddr_storage ss;
 	socklen_t n;
-	int one = 1,
-	    fd = socket(sock_addr(a, port, &ss, &n), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = upsock_take(sock_addr(a, port, &ss, &n));
 
 	if (fd < 0)
-		return -errno;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		return fd;
 	if (connect(fd, (const struct sockaddr *)&ss, n) < 0 && errno != EINPROGRESS) {
 		int r = -errno;
 
@@ -68,6 +66,19 @@ static int dial(const struct resolve_addr *a, uint16_t port)
 		return r;
 	}
 	return fd;
+}
+
+/* Asked again, connect(2) says whether it is through: it is at once where the server is near. 1, 0: not yet, or -errno, which
+ * nobody is told a second time. */
+static int is_dialled(int fd, const struct resolve_addr *a, uint16_t port)
+{
+	struct sockaddr_storage ss;
+	socklen_t n;
+
+	(void)sock_addr(a, port, &ss, &n);
+	if (connect(fd, (const struct sockaddr *)&ss, n) == 0 || errno == EISCONN)
+		return 1;
+	return errno == EALREADY || errno == EINPROGRESS ? 0 : -errno;
 }
 
 /*
@@ -122,19 +133,35 @@ static int is_ours(const struct resolve_addr *a, uint64_t now_ms)
 
 /* ---- dialling ---- */
 
-static void dialled(struct flow *f, bool failed)
+void dial_own(struct flow *f)
 {
 	struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
 	socklen_t m = sizeof(own);
 
+	if (f->connected && f->up.fd >= 0 && getsockname(f->up.fd, (struct sockaddr *)&own, &m) == 0)
+		addr_of(&own, &f->out);
+}
+
+static void dialled(struct flow *f, bool failed)
+{
 	if (failed) {
 		loop_drop(&f->up);
 		dial_next(f);
 		return;
 	}
-	if (getsockname(f->up.fd, (struct sockaddr *)&own, &m) == 0)
-		addr_of(&own, &f->out);
+	f->connected = true;
 	f->connect_ms = f->b->loop->now_ms - f->dialled_ms;
+	if (f->via.port == 0) {
+		dial_done(f);
+		return;
+	}
+	dial_own(f); /* it may give no tunnel, and its socket be gone then */
+	proxy_begin(f);
+}
+
+void dial_done(struct flow *f)
+{
+	f->no_up = NULL; /* of an address before */
 	if (f->away != 0) {
 		if (!handover_up(f))
 			flow_close(f, "overload", true);
@@ -163,17 +190,27 @@ static void up_ready(struct source *s, uint32_t events)
 	}
 	if (f->state == F_RELAY)
 		flow_relay(f);
+	else if (f->state == F_PROXY)
+		proxy_ready(f);
 	else if (f->state == F_ANSWER)
 		flow_answer(f);
 }
 
 void dial_next(struct flow *f)
 {
-	const char *why = "unreachable";
+	const char *why = f->no_up != NULL ? f->no_up : f->via.port != 0 ? "proxy_unreachable" : "unreachable";
 
-	while (f->addr_at < f->addr_n) {
-		const struct resolve_addr *a = &f->addr[f->addr_at++];
-		int fd = dial(a, f->dest.port);
+	/* by name there is one try, and no address */
+	while (f->addr_at < (f->by_name ? 1u : f->addr_n)) {
+		const struct resolve_addr *a = f->via.port != 0 ? &f->via.addr : &f->addr[f->addr_at];
+		uint16_t port = f->via.port != 0 ? f->via.port : f->dest.port;
+		int fd = dial(a, port), r;
+
+		if (!f->by_name) {
+			f->tried = f->addr[f->addr_at];
+			f->has_tried = true;
+		}
+		f->addr_at++;
 
 		if (fd < 0 && ran_out(-fd)) {
 			why = "overload";
@@ -183,6 +220,7 @@ void dial_next(struct flow *f)
 			continue;
 		f->up = (struct source){.ready = up_ready, .fd = fd};
 		f->u = (struct pump_side){.fd = fd};
+		f->connected = false;
 		if (loop_watch(f->b->loop, &f->up) < 0) {
 			loop_drop(&f->up);
 			continue;
@@ -190,8 +228,16 @@ void dial_next(struct flow *f)
 		f->state = F_DIAL;
 		f->dialled_ms = f->b->loop->now_ms;
 		f->deadline_ms = f->dialled_ms + f->v.limits.connect_timeout_ms;
+		r = is_dialled(fd, a, port);
+		if (r < 0) {
+			loop_drop(&f->up);
+			continue;
+		}
+		if (r > 0)
+			dialled(f, false);
 		return;
 	}
+	f->no_up = why;
 	if (f->away != 0)
 		handover_no_up(f, why);
 	else
@@ -243,14 +289,33 @@ static void prefer_asked(struct flow *f)
 		}
 }
 
-/* Judge what a name stands for, write the record, dial. */
-static void judge_and_dial(struct flow *f, const struct resolve_result *res)
+/* Write the record and dial what was judged, the way the rules name now. */
+static void record_and_dial(struct flow *f, const struct resolve_result *res)
 {
+	const struct judge_proxy *via = judge_via(f->b->judge, &f->v);
 	struct judge_record r = {.event = "connect",
 				 .allow = true,
 				 .reason = f->v.reason,
 				 .resolved = res,
 				 .dns_ms = f->dns_ms};
+
+	if (via != NULL)
+		f->via = via->at;
+	flow_note(f, &r);
+	r.dialed = f->addr_n > 0 ? &f->addr[0] : NULL;
+	r.proxy = via != NULL ? &f->via : NULL;
+	if (!box_record(f->b, &r)) {
+		flow_deny(f, "audit_full", res);
+		return;
+	}
+	f->recorded = true;
+	if (first_goes_up(f))
+		dial_next(f);
+}
+
+/* Judge what a name stands for. */
+static void judge_and_dial(struct flow *f, const struct resolve_result *res)
+{
 	const char *reason = "unresolved";
 	uint64_t now = f->b->loop->now_ms;
 
@@ -274,23 +339,7 @@ static void judge_and_dial(struct flow *f, const struct resolve_result *res)
 		return;
 	}
 	prefer_asked(f);
-	flow_note(f, &r);
-	r.dialed = &f->addr[0];
-	if (!box_record(f->b, &r)) {
-		flow_deny(f, "audit_full", res);
-		return;
-	}
-	f->recorded = true;
-	/* what was read to judge goes up first */
-	if (pump_preload(&f->to_up, f->first, f->first_n) < 0) {
-		flow_close(f, "overload", true);
-		return;
-	}
-	f->b->first_room -= f->first_cap;
-	free(f->first);
-	f->first = NULL;
-	f->first_n = f->first_cap = 0;
-	dial_next(f);
+	record_and_dial(f, res);
 }
 
 static void resolved(void *arg, const struct resolve_result *res)
@@ -299,7 +348,7 @@ static void resolved(void *arg, const struct resolve_result *res)
 
 	f->resolving = false;
 	if (f->state == F_DEAD) {
-		loop_free_later(f->b->loop, f);
+		flow_free(f);
 		return;
 	}
 	if (f->state != F_RESOLVE)
@@ -311,7 +360,13 @@ static void resolved(void *arg, const struct resolve_result *res)
 void flow_go_up(struct flow *f)
 {
 	struct resolve_result one = {.n = 1, .addr = {f->dest.orig}};
+	const struct judge_proxy *via = judge_via(f->b->judge, &f->v);
 
+	f->by_name = via != NULL && via->names && f->dest.named;
+	if (f->by_name) {
+		record_and_dial(f, NULL);
+		return;
+	}
 	if (!f->dest.named) {
 		judge_local(f->b->judge, &f->v, &one.addr[0]);
 		judge_and_dial(f, &one);

@@ -79,18 +79,24 @@ static void refuse(struct flow *f, const char *reason)
 	flow_deny(f, reason, NULL);
 }
 
-/* The ClientHello that follows postgres' request for TLS is good: it goes up, and what follows. */
-static void pass_on(struct flow *f)
+bool first_goes_up(struct flow *f)
 {
 	if (pump_preload(&f->to_up, f->first, f->first_n) < 0) {
 		flow_close(f, "overload", true);
-		return;
+		return false;
 	}
 	f->b->first_room -= f->first_cap;
 	free(f->first);
 	f->first = NULL;
 	f->first_n = f->first_cap = 0;
-	flow_start_relay(f);
+	return true;
+}
+
+/* The ClientHello that follows postgres' request for TLS is good: it goes up, and what follows. */
+static void pass_on(struct flow *f)
+{
+	if (first_goes_up(f))
+		flow_start_relay(f);
 }
 
 void first_bytes(struct flow *f)
@@ -153,8 +159,10 @@ enum { QUESTION_MAX = 4096, QUESTION_MIN = 12, ANSWER_MAX = 512 };
 
 static bool answer(struct flow *f, const struct judge_dns *d, uint8_t *out, size_t m)
 {
+	struct judge_peer server = {.addr = f->dest.orig, .port = f->dest.port};
+
 	if (d->denied)
-		names_record(f->b, d, "tcp");
+		names_record(f->b, d, "tcp", &f->src, &server);
 	out[0] = (uint8_t)(m >> 8);
 	out[1] = (uint8_t)m;
 	return m > 0 &&
@@ -176,7 +184,7 @@ static void resolved(void *arg, const struct resolve_result *res)
 
 	f->resolving = false;
 	if (f->state == F_DEAD) {
-		loop_free_later(f->b->loop, f);
+		flow_free(f);
 		return;
 	}
 	n = (size_t)(f->first[0] << 8 | f->first[1]);

@@ -59,17 +59,19 @@ void flow_note(struct flow *f, struct judge_record *r)
 	r->dest = &f->dest;
 	r->rule = f->v.rule;
 	r->would_deny = f->v.would_deny;
-	r->fronting = f->v.allow && f->v.check == CHECK_TLS && !f->v.inspect;
+	r->fronting = r->allow && f->v.check == CHECK_TLS && !f->v.inspect;
 	r->hello = &f->seen;
 	r->src = &f->src;
 }
 
-static void reset(struct source *s)
+/* Sockets are reset when they are closed, by whatever ends this process too, unless both ends have ended in order: half of
+ * something must not look whole. */
+static void in_order(const struct source *s)
 {
-	struct linger now = {.l_onoff = 1};
+	struct linger off = {.l_onoff = 0};
 
 	if (s->fd >= 0)
-		(void)setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		(void)setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &off, sizeof(off));
 }
 
 /* Give back everything but its place among the connections. */
@@ -80,9 +82,9 @@ static void release(struct flow *f, bool hard)
 	b->streams -= f->state == F_DNS ? 1 : 0;
 	if (f->away != 0)
 		handover_forget(f);
-	if (hard) {
-		reset(&f->client);
-		reset(&f->up);
+	if (!hard) {
+		in_order(&f->client);
+		in_order(&f->up);
 	}
 	loop_drop(&f->client);
 	loop_drop(&f->up);
@@ -113,7 +115,7 @@ void flow_bury(struct flow *f, bool hard)
 	if (f->next != NULL)
 		f->next->at = f->at;
 	if (!f->resolving) /* else when its answer has come */
-		loop_free_later(b->loop, f);
+		flow_free(f);
 }
 
 void flow_deny(struct flow *f, const char *reason, const struct resolve_result *res)
@@ -123,7 +125,7 @@ void flow_deny(struct flow *f, const char *reason, const struct resolve_result *
 
 	flow_note(f, &r);
 	(void)box_record(f->b, &r); /* a no needs no room */
-	if (f->away != 0 && (f->state == F_RESOLVE || f->state == F_DIAL))
+	if (f->away != 0 && (f->state == F_RESOLVE || f->state == F_DIAL || f->state == F_PROXY))
 		handover_no_up(f, reason);
 	else
 		flow_bury(f, true);
@@ -140,6 +142,8 @@ static bool tell_end(struct flow *f)
 				 .dur_ms = f->moved_ms - f->begun_ms};
 
 	flow_note(f, &r);
+	r.proxy = f->via.port != 0 ? &f->via : NULL;
+	r.dialed = f->has_tried ? &f->tried : NULL;
 	if (f->out.port != 0) {
 		r.local_out = &f->out;
 		r.connect_ms = f->connect_ms;
@@ -153,6 +157,7 @@ void flow_close(struct flow *f, const char *why, bool hard)
 {
 	(void)snprintf(f->why, sizeof(f->why), "%s", why);
 	f->moved_ms = f->b->loop->now_ms;
+	dial_own(f);
 	if (f->b->over == NULL && tell_end(f)) {
 		flow_bury(f, hard);
 		return;
@@ -176,8 +181,7 @@ void flows_told(struct box *b)
 	}
 }
 
-/* Of one whose fate was not recorded yet: as a refusal; else as an end. */
-static void end(struct flow *f, const char *reason)
+void flow_end(struct flow *f, const char *reason)
 {
 	if (f->recorded)
 		flow_close(f, reason, true);
@@ -222,7 +226,7 @@ void flow_moved(struct flow *f)
 	const char *reason = count(f);
 
 	if (reason != NULL)
-		end(f, reason);
+		flow_end(f, reason);
 }
 
 void flow_relay(struct flow *f)
@@ -253,6 +257,7 @@ void flow_start_relay(struct flow *f)
 	f->state = F_RELAY;
 	f->moved_ms = f->b->loop->now_ms;
 	f->u.writable = f->c.writable = true;
+	f->c.readable = true; /* a client that waits for us has said something as a rule: not a turn later */
 	flow_relay(f);
 }
 
@@ -277,58 +282,15 @@ void client_ready(struct source *s, uint32_t events)
 		break;
 	case F_RESOLVE:
 	case F_DIAL:
+	case F_PROXY:
 	case F_ANSWER:
 		if ((events & EPOLLERR) != 0) /* reset: nobody waits any more */
-			end(f, "client_gone");
+			flow_end(f, "client_gone");
 		break;
 	case F_AWAY:
 	case F_OVER:
 	case F_DEAD:
 		break;
-	}
-}
-
-/* ---- new rules ---- */
-
-static void judge_again(struct flow *f)
-{
-	struct judge *j = f->b->judge;
-	enum judge_check check = f->v.check;
-	bool inspect = f->v.inspect;
-	const char *reason = NULL;
-
-	judge_decide(j, &f->dest, &f->v);
-	f->ruled = f->v.allow;
-	if (!f->v.allow) {
-		end(f, f->recorded ? "policy" : f->v.reason);
-		return;
-	}
-	judge_count(j, &f->v);
-	/* what was not looked at when it came cannot be looked at now */
-	if (f->state != F_FIRST && (check != f->v.check || inspect != f->v.inspect))
-		end(f, "policy");
-	else if (f->addr_at > 0 &&
-		 !judge_addr(j, &f->dest, &f->v, &f->addr[f->addr_at - 1], false, &reason))
-		end(f, "policy");
-	else if (f->state == F_FIRST && f->v.check == CHECK_NONE)
-		flow_go_up(f);
-	else if (f->state == F_FIRST)
-		first_bytes(f); /* may be whole by these rules */
-}
-
-void flows_judged(struct box *b)
-{
-	struct flow *next;
-
-	judge_recount(b->judge);
-	for (struct flow *f = b->flows; f != NULL; f = next) {
-		next = f->next;
-		if (f->state == F_OVER)
-			f->ruled = false;
-		else if (f->state == F_PICK)
-			pick_name(f);
-		else if (f->state != F_DNS)
-			judge_again(f);
 	}
 }
 
@@ -345,7 +307,7 @@ static void check_time(struct flow *f)
 	case F_FIRST_TLS:
 	case F_ANSWER:
 		if (now >= f->deadline_ms)
-			end(f, "hello_timeout");
+			flow_end(f, "hello_timeout");
 		break;
 	case F_DNS:
 		if (now >= f->deadline_ms)
@@ -356,6 +318,7 @@ static void check_time(struct flow *f)
 			flow_deny(f, "unresolved", NULL);
 		break;
 	case F_DIAL:
+	case F_PROXY:
 		if (now >= f->deadline_ms) {
 			loop_drop(&f->up);
 			dial_next(f);
@@ -364,9 +327,9 @@ static void check_time(struct flow *f)
 	case F_AWAY:
 	case F_RELAY:
 		if (l->idle_s != 0 && now - f->moved_ms >= (uint64_t)l->idle_s * 1000)
-			end(f, "idle");
+			flow_end(f, "idle");
 		else if (l->max_conn_s != 0 && now - f->begun_ms >= (uint64_t)l->max_conn_s * 1000)
-			end(f, "max_conn_s");
+			flow_end(f, "max_conn_s");
 		break;
 	case F_OVER:
 	case F_DEAD:

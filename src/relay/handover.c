@@ -82,8 +82,11 @@ bool handover_take(struct flow *f)
 
 bool handover_up(struct flow *f)
 {
-	bool ok = send_hand(f, INSPECT_UP, "", f->up.fd);
+	bool ok;
 
+	loop_unwatch(f->b->loop, &f->up); /* epoll(7) goes on as long as anybody has the socket, and f may be gone by then */
+	dial_own(f);
+	ok = send_hand(f, INSPECT_UP, "", f->up.fd);
 	f->state = F_AWAY;
 	loop_drop(&f->up);
 	return ok;
@@ -112,8 +115,9 @@ void handover_forget(struct flow *f)
 
 static void on_dial(struct flow *f, const struct inspect_tell *t)
 {
-	if (f->state != F_AWAY || f->addr != NULL)
-		return; /* one dial a connection */
+	if (f->state != F_AWAY || f->away_asked)
+		return; /* one dial a connection, also when there was none: what refused it may be a rule that is no more */
+	f->away_asked = true;
 	memcpy(f->seen.sni, t->sni, sizeof(f->seen.sni));
 	memcpy(f->seen.alpn, t->alpn, sizeof(f->seen.alpn));
 	f->seen.ech = t->ech != 0;
@@ -152,7 +156,9 @@ static void on_closed(struct flow *f, const struct inspect_tell *t)
 
 	memcpy(why, t->reason, sizeof(why));
 	f->away_closed = true;
-	if (f->recorded)
+	if (f->recorded && f->no_up != NULL) /* there was no server, whatever it has said to the client */
+		flow_close(f, f->no_up, true);
+	else if (f->recorded)
 		flow_close(f, why[0] != '\0' ? why : "ended", true);
 	else
 		flow_bury(f, true);
@@ -229,11 +235,13 @@ int handover_open(struct loop *l, int fd)
 	int type = 0, r;
 	socklen_t n = sizeof(type);
 
+	if (peer.had)
+		return -EBUSY;
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_SEQPACKET)
-		return 0; /* nobody gave us one */
+		return -ENOTSOCK;
 	peer.src = (struct source){.ready = peer_ready, .fd = fd};
-	peer.had = true;
 	r = loop_watch(l, &peer.src);
+	peer.had = r == 0;
 	if (r < 0)
 		peer.src.fd = -1;
 	return r;

@@ -6,7 +6,7 @@
  */
 #include "relay/flow_priv.h"
 
-/* The socket to it, which whoever started both processes made; -1 = there is none. 0 or -errno. */
+/* The socket to it, which whoever started both processes made: ours when this returns 0, and the only one. Else -errno. */
 int must_check handover_open(struct loop *l, int fd);
 /* Must f go that way, or be refused? (v is decided; nothing was read of the client.) */
 bool handover_wants(const struct flow *f);

@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +27,12 @@ struct question {
 	uint8_t q[];
 };
 
-void names_record(struct box *b, const struct judge_dns *d, const char *transport)
+void names_record(struct box *b, const struct judge_dns *d, const char *transport, const struct judge_peer *from,
+		  const struct judge_peer *to)
 {
 	struct judge_record r = {.event = "dns",
+				 .src = from,
+				 .server = to,
 				 .reason = d->reason,
 				 .rule = d->rule,
 				 .transport = transport,
@@ -36,6 +40,15 @@ void names_record(struct box *b, const struct judge_dns *d, const char *transpor
 				 .asked_n = d->asked_n};
 
 	(void)box_record(b, &r);
+}
+
+static void record(struct box *b, const struct judge_dns *d, const struct sockaddr_in *from, const struct in_pktinfo *to)
+{
+	struct judge_peer src = {.port = ntohs(from->sin_port)}, server = {.port = 53};
+
+	memcpy(src.addr.a, &from->sin_addr, 4);
+	memcpy(server.addr.a, &to->ipi_addr, 4);
+	names_record(b, d, "udp", &src, &server);
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): an iovec has no const */
@@ -76,7 +89,7 @@ static void resolved(void *arg, const struct resolve_result *res)
 	if (b->sock[NET_DNS4].fd >= 0) { /* else the box ends */
 		m = judge_dns_resolved(b->judge, w->q, w->n, res, out, sizeof(out), &d);
 		if (d.denied)
-			names_record(b, &d, "udp");
+			record(b, &d, &w->from, &w->to);
 		if (m > 0)
 			reply(b->sock[NET_DNS4].fd, &w->from, w->to, out, m);
 	}
@@ -112,7 +125,7 @@ static void take(struct box *b, const struct sockaddr_in *from, struct msghdr *a
 	memcpy(&to, CMSG_DATA(c), sizeof(to));
 	m = judge_dns(b->judge, q, n, out, sizeof(out), &d);
 	if (d.denied)
-		names_record(b, &d, "udp");
+		record(b, &d, from, &to);
 	if (d.wait)
 		wait_for(b, d.name, from, &to, q, n);
 	else if (m > 0)

@@ -21,6 +21,7 @@ struct box {
 	struct records rec;
 	struct judge *judge;       /* rules, names, answers, limits: the pure part */
 	struct resolver *resolver;
+	char *proxy_secret;        /* USER:PASSWORD for the rules' proxy; NULL = none */
 	char *resolvers;           /* when the rules name none */
 	struct lookup *lookups;    /* what names were resolved to a moment ago */
 	uint32_t questions_n;      /* datagrams that wait */
@@ -30,6 +31,7 @@ struct box {
 	uint64_t turn_left;        /* bytes that may still be moved in this turn */
 	uint64_t first_room;       /* bytes held of clients' first ones */
 	uint32_t streams;          /* of questions over TCP */
+	uint8_t diag_tries;        /* see who.c */
 	bool again;                /* queues were left unfinished */
 	bool kill_wanted;          /* told once; nothing is permitted any more */
 	bool ends;                 /* box_end was called */
@@ -49,17 +51,21 @@ enum {
 };
 
 /* ---- box.c ---- */
-/* q: whose it is. rec_fd is the box's when this returns 0. */
+/* q: whose it is; rules: its text_n bytes and secret_n ones of credentials behind them. rec_fd is the box's when this returns 0. */
 int must_check box_open(struct loop *l, const struct gate_ask *q, const char *rules, const char *resolvers, int rec_fd,
 			struct box **ret, struct err *e);
 /* The sandbox's sockets: the box's when this returns 0. */
 int must_check box_sockets(struct box *b, const int fds[NET_SOCKS], struct err *e);
+/* The sandbox ends: what it has asked until now is taken in and recorded, but nothing is permitted any more. */
+void box_look(struct box *b);
 /* Close every connection, each with its record. The box is to be freed when box_over says so. */
 void box_end(struct box *b);
 bool box_over(struct box *b); /* no record waits for room any more */
 void box_free(struct box *b); /* at once; records that wait are gone */
-/* Other rules: connections they do not permit are closed. On failure the old ones go on, and a record says so. */
-int must_check box_policy(struct box *b, const char *rules, size_t n, struct err *e);
+/* Other rules, and behind them secret_n bytes of credentials: connections they do not permit are closed. On failure the old ones go on, and a record says so. */
+int must_check box_policy(struct box *b, const char *rules, size_t n, size_t secret_n, struct err *e);
+/* What asks for names by these rules. */
+int must_check box_resolver(struct box *b, const struct judge *j, struct resolver **ret, struct err *e);
 /* Once per turn: timers, and what had used its turn up. Returns milliseconds until it wants the next. */
 int box_tick(struct box *b);
 /*
@@ -68,6 +74,13 @@ int box_tick(struct box *b);
  * (`lost`) in the next record. So nothing goes unsaid, and what is kept has a bound.
  */
 bool box_record(struct box *b, struct judge_record *r);
+
+/* ---- policy.c ---- */
+/* The proxy's credentials that came with the rules j, n bytes at p; without any, the box's if the old rules have the same
+ * reference. *ret: NULL = j wants none; else for box_wipe. */
+int must_check box_take_secret(const struct box *b, const struct judge *j, const struct judge *old, const char *p, size_t n,
+			       char **ret, struct err *e);
+void box_wipe(char *secret); /* accepts NULL */
 
 /* ---- lookup.c ---- */
 /*
@@ -89,5 +102,10 @@ void flows_told(struct box *b);   /* there is room for records: ends that were n
 
 /* ---- names.c ---- */
 void names_udp(struct box *b);
-/* Record a refused question. */
-void names_record(struct box *b, const struct judge_dns *d, const char *transport);
+/* Record a refused question that `from` sent to `to`. */
+void names_record(struct box *b, const struct judge_dns *d, const char *transport, const struct judge_peer *from,
+		  const struct judge_peer *to);
+
+/* ---- who.c ---- */
+/* The user id inside of whoever has the socket that r->src is; false: not known. */
+bool who_has(struct box *b, const struct judge_record *r, uint32_t *ret);

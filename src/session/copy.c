@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { REQUEST_MAX = 64 * 1024 };
+
 /* Theory of operation. Names come from a project's files or from a sandbox, so they are quoted before
  * anybody shows them, and warnings are counted on but no longer shown after the first few: a hostile
  * tree could have a million reasons. */
@@ -56,4 +58,23 @@ void copy_tee_close(struct copy_tee *t)
 	if (t->fd >= 0)
 		(void)close(t->fd);
 	t->fd = -1;
+}
+
+int copy_open(struct session *s, enum req_kind kind, const char *path, const char *user, uint32_t flags,
+	      const struct stream_ops *ops, void *arg, struct stream **ret, struct err *e)
+{
+	struct buf req;
+	struct msg_writer w = {.b = &req};
+	int r;
+
+	buf_init(&req, REQUEST_MAX);
+	msg_u64(&w, F_KIND, kind);
+	msg_u64(&w, F_FLAGS, flags);
+	msg_str(&w, F_PATH, path);
+	if (user != NULL)
+		msg_str(&w, F_USER, user);
+	r = w.err < 0 ? err_set(e, ERR_INVALID, -w.err, "the path inside is too long")
+		      : session_open(s, &req, NULL, 0, ops, arg, ret, e);
+	buf_done(&req);
+	return r;
 }

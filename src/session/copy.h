@@ -6,6 +6,8 @@
  * stream_ops come from here, and every step happens inside session_io.
  */
 #include "base/err.h"
+#include "session/session.h"
+#include "wire/request.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,3 +36,8 @@ int must_check copy_tee_open(struct copy_tee *t, uint64_t max, struct err *e);
 /* Append. -EFBIG past max. */
 int must_check copy_tee_put(struct copy_tee *t, const void *p, size_t n, struct err *e);
 void copy_tee_close(struct copy_tee *t);
+
+/* Ask the agent for a pack stream (docs/pack.md): REQ_PACK_IN or REQ_PACK_OUT of path inside, as `user` (NULL = the
+ * sandbox's). ops, arg, *ret: as session_open. */
+int must_check copy_open(struct session *s, enum req_kind kind, const char *path, const char *user, uint32_t flags,
+			 const struct stream_ops *ops, void *arg, struct stream **ret, struct err *e);

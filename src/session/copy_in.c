@@ -18,7 +18,7 @@
  * The bytes go to the sandbox; the other side can only stop the copy (BROKEN, RESULT).
  */
 
-enum { READ_SIZE = 64 * 1024, REQUEST_MAX = 64 * 1024 };
+enum { READ_SIZE = 64 * 1024 };
 
 struct copy_in {
 	struct copy_in_opts o;
@@ -426,24 +426,9 @@ static const struct stream_ops in_ops = {.writable = on_writable, .result = on_r
 int copy_in_open(struct copy_in *c, struct session *s, const char *path, const char *user,
 		 uint32_t flags, struct err *e)
 {
-	struct buf req;
-	struct msg_writer w = {.b = &req};
-	int r;
+	int r = c->opened ? err_set(e, ERR_INTERNAL, EALREADY, "a copy runs only once")
+			  : copy_open(s, REQ_PACK_IN, path, user, flags, &in_ops, c, &c->stream, e);
 
-	if (c->opened)
-		return err_set(e, ERR_INTERNAL, EALREADY, "a copy runs only once");
-	buf_init(&req, REQUEST_MAX);
-	msg_u64(&w, F_KIND, REQ_PACK_IN);
-	msg_u64(&w, F_FLAGS, flags);
-	msg_str(&w, F_PATH, path);
-	if (user != NULL)
-		msg_str(&w, F_USER, user);
-	r = w.err;
-	if (r < 0)
-		r = err_set(e, ERR_INVALID, -r, "the path inside is too long");
-	if (r == 0)
-		r = session_open(s, &req, NULL, 0, &in_ops, c, &c->stream, e);
-	buf_done(&req);
 	if (r < 0)
 		return r;
 	c->opened = true;

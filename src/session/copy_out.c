@@ -18,8 +18,6 @@
  * was packed is left to the file system: if it does not exist, creating in it fails.
  */
 
-enum { REQUEST_MAX = 64 * 1024 };
-
 struct copy_out {
 	struct copy_out_opts o;
 	struct pack_decoder d;
@@ -280,21 +278,9 @@ static const struct stream_ops out_ops = {.data = on_data, .result = on_result};
 int copy_out_open(struct copy_out *c, struct session *s, const char *path, const char *user,
 		  uint32_t flags, struct err *e)
 {
-	struct buf req;
-	struct msg_writer w = {.b = &req};
-	int r;
+	int r = c->opened ? err_set(e, ERR_INTERNAL, EALREADY, "a copy runs only once")
+			  : copy_open(s, REQ_PACK_OUT, path, user, flags, &out_ops, c, &c->stream, e);
 
-	if (c->opened)
-		return err_set(e, ERR_INTERNAL, EALREADY, "a copy runs only once");
-	buf_init(&req, REQUEST_MAX);
-	msg_u64(&w, F_KIND, REQ_PACK_OUT);
-	msg_u64(&w, F_FLAGS, flags);
-	msg_str(&w, F_PATH, path);
-	if (user != NULL)
-		msg_str(&w, F_USER, user);
-	r = w.err < 0 ? err_set(e, ERR_INVALID, -w.err, "the path inside is too long")
-		      : session_open(s, &req, NULL, 0, &out_ops, c, &c->stream, e);
-	buf_done(&req);
 	if (r == 0)
 		c->opened = true;
 	return r;

@@ -1,5 +1,5 @@
 #pragma once
-/* What session.c (the connection), tx.c (its outgoing queue) and stream.c (one stream's life)
+/* What session.c (the connection), tx.c (its outgoing queue), stream.c (one stream's life) and stream_send.c
  * share. Nobody else includes it. */
 #include "session/session.h"
 #include "wire/frame.h"

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "sys/file.h"
+#include "sys/loop.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
@@ -23,21 +23,13 @@
  * deadline; each try gets on.
  */
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* rmdir, retried while processes are still on their way out. */
 static int rmdir_wait(int dirfd, const char *name, uint64_t deadline_ms)
 {
 	for (;;) {
 		if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 			return 0;
-		if (errno != EBUSY || now_ms() >= deadline_ms)
+		if (errno != EBUSY || loop_clock_ms() >= deadline_ms)
 			return -errno;
 		(void)poll(NULL, 0, 1);
 	}
@@ -53,7 +45,7 @@ int cgset_leaf_kill(struct cgset *c, uint32_t exec_id)
 	(void)snprintf(name, sizeof(name), "exec-%u", exec_id);
 	(void)snprintf(kill_file, sizeof(kill_file), "%s/cgroup.kill", name);
 	r = file_put(c->v2_fd, kill_file, "1");
-	return r < 0 ? r : rmdir_wait(c->v2_fd, name, now_ms() + 1000);
+	return r < 0 ? r : rmdir_wait(c->v2_fd, name, loop_clock_ms() + 1000);
 }
 
 int cgset_leaf_drop(struct cgset *c, uint32_t exec_id)
@@ -130,7 +122,7 @@ static int remove_below(int fd, uint64_t deadline_ms)
 		depth = r > 0 ? depth + 1 : depth - 1;
 		(void)close(at);
 		at = next;
-	} while (now_ms() < deadline_ms);
+	} while (loop_clock_ms() < deadline_ms);
 	return -EBUSY;
 }
 
@@ -152,7 +144,7 @@ static int remove_v2(const char *path, uint64_t deadline_ms)
 
 int cgset_remove(struct cgset *c, unsigned wait_ms)
 {
-	uint64_t deadline = now_ms() + wait_ms;
+	uint64_t deadline = loop_clock_ms() + wait_ms;
 	int r = 0, one;
 
 	if (c->v2_path[0] != '\0') {
@@ -174,7 +166,7 @@ int cgset_remove(struct cgset *c, unsigned wait_ms)
 
 int cgset_sweep(const char *const *paths, uint32_t n, unsigned wait_ms)
 {
-	uint64_t deadline = now_ms() + wait_ms;
+	uint64_t deadline = loop_clock_ms() + wait_ms;
 	char kill_file[600];
 	int r = 0, one;
 

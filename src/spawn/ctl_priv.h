@@ -30,5 +30,5 @@ struct ctl_report {
 /* The forked runner's life: holds *s until its end. Its return value is its exit status. */
 int runner_main(struct sandbox *s, int ctl_fd, int caller_pidfd);
 /* Start a runner without a control socket in this process's memory, which it uses from this process's
- * exit on; caller_pidfd is this process. *s must stay. 0 or -errno. */
-int must_check runner_succeed(struct sandbox *s, int caller_pidfd);
+ * exit on; caller_pidfd is this process. last_fd: see runner_leave. *s must stay. 0 or -errno. */
+int must_check runner_succeed(struct sandbox *s, int caller_pidfd, int last_fd);

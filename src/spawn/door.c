@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/num.h"
-#include "gate/judge.h"
+#include "spawn/plan_rules.h"
 #include "spawn/record.h"
 #include "wire/door.h"
 
@@ -20,8 +20,8 @@
  * another and each answer is about its own. A caller that says nothing holds up only such callers,
  * which are the same user's.
  *
- *   listen -> a caller -> its question -> (SET) the gate -> the kernel's ranges -> the answer ->
- * listen
+ *   listen -> a caller -> its question -> (SET) the gate -> the kernel's ranges, by us or by the
+ * caller -> the answer -> listen
  *
  * New rules are read here first, so that a wrong text never gets to the gate. The gate takes them
  * at once for everything it decides; then the kernel's rule set follows. In between, what only the
@@ -29,19 +29,21 @@
  * gate.
  */
 
-enum door_state { D_LISTEN, D_CALLER, D_GATE };
+enum door_state { D_LISTEN, D_CALLER, D_GATE, D_RANGES };
+enum { MSG_MAX = sizeof(struct door_ask) + DOOR_TEXT_MAX + 1 };
 
 struct door {
 	enum door_state state;
 	struct gate *gate;
 	struct inspect *inspect; /* NULL = none */
 	bool told;		 /* it has `next` */
+	bool stale;		 /* the kernel has other ranges than `rules` say */
 	int dir_fd, listen_fd, caller_fd, rules_fd;
 	char id[36];
 	char *rules, *next;    /* in force; asked for */
 	struct net_plan *plan; /* of `next` */
 	uint32_t generation;
-	uint8_t msg[sizeof(struct door_ask) + DOOR_TEXT_MAX + 1];
+	uint8_t *msg; /* MSG_MAX of a caller */
 };
 
 int door_dir(bool make, int *ret_fd, struct err *e)
@@ -74,6 +76,14 @@ bool door_peer_good(int fd)
 
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0 &&
 	       (c.uid == geteuid() || c.uid == 0);
+}
+
+static bool is_root(int fd)
+{
+	struct ucred c = {.uid = (uid_t)-1};
+	socklen_t n = sizeof(c);
+
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0 && c.uid == 0;
 }
 
 static int listen_at(struct door *d, struct err *e)
@@ -131,8 +141,10 @@ static void forget_next(struct door *d)
 {
 	free(d->next);
 	free(d->plan);
+	free(d->msg);
 	d->next = NULL;
 	d->plan = NULL;
+	d->msg = NULL;
 }
 
 void door_free(struct door *d)
@@ -158,6 +170,7 @@ int door_poll_fd(const struct door *d)
 	case D_LISTEN:
 		return d->listen_fd;
 	case D_CALLER:
+	case D_RANGES:
 		return d->caller_fd;
 	case D_GATE:
 		break;
@@ -185,38 +198,6 @@ static void answer(struct door *d, int err, const char *text)
 	d->state = D_LISTEN;
 }
 
-/* What the kernel must lead to the gate by these rules. */
-static int plan(const char *text, size_t n, bool can_read, struct net_plan **ret, struct err *e)
-{
-	_cleanup_free_ struct net_range *ranges = calloc(NET_RANGES_MAX, sizeof(*ranges));
-	_cleanup_free_ struct net_plan *p = malloc(sizeof(*p));
-	struct judge *j = NULL;
-	uint32_t k;
-	int r;
-
-	if (ranges == NULL || p == NULL)
-		return err_no_memory(e);
-	r = judge_new(text, n, &j, e);
-	if (r < 0)
-		return r;
-	if (judge_reads(j) != 0 && !can_read) {
-		judge_free(j);
-		return err_set(e, ERR_UNSUPPORTED, ENOTSUP,
-			       "rules about HTTP, for a sandbox that was started without any");
-	}
-	if (judge_has_local(j)) { /* brig's own tools only, and they change no rules */
-		judge_free(j);
-		return err_set(e, ERR_INVALID, EPERM, "not a rule: local");
-	}
-	k = judge_ranges(j, ranges, NET_RANGES_MAX);
-	judge_free(j);
-	if (k > NET_RANGES_MAX || net_plan_gate(p, ranges, k, NULL) < 0)
-		return err_set(e, ERR_LIMITED, E2BIG, "more than %d address ranges",
-			       NET_RANGES_MAX - 1);
-	*ret = steal_ptr(&p);
-	return 0;
-}
-
 /* The gate says itself why it cannot use a text, and writes it down. */
 static void set(struct door *d, const char *text, size_t n)
 {
@@ -228,8 +209,8 @@ static void set(struct door *d, const char *text, size_t n)
 		answer(d, EINVAL, "a zero byte among the rules");
 		return;
 	}
-	r = plan(text, n, d->inspect != NULL, &d->plan, &e);
-	if (r == -ENOMEM || r == -E2BIG || r == -ENOTSUP) {
+	r = plan_rules(text, n, d->inspect != NULL ? PLAN_HTTP : 0, &d->plan, &e);
+	if (r == -ENOMEM || r == -E2BIG || r == -ENOTSUP || r == -EPERM) { /* what the gate would take */
 		answer(d, -r, e.msg);
 		return;
 	}
@@ -239,9 +220,9 @@ static void set(struct door *d, const char *text, size_t n)
 		answer(d, -r, e.msg);
 		return;
 	}
-	r = gate_policy(d->gate, text, n);
+	r = gate_policy(d->gate, text, n, &e);
 	if (r < 0)
-		answer(d, -r, strerror(-r));
+		answer(d, -r, e.msg);
 	else
 		d->state = D_GATE;
 }
@@ -250,7 +231,7 @@ static void set(struct door *d, const char *text, size_t n)
 static bool same_ranges(const struct door *d)
 {
 	struct net_plan *old = NULL;
-	bool same = d->plan != NULL && plan(d->rules, strlen(d->rules), true, &old, NULL) == 0 &&
+	bool same = !d->stale && d->plan != NULL && plan_rules(d->rules, strlen(d->rules), PLAN_HTTP, &old, NULL) == 0 &&
 		    old->first == d->plan->first;
 
 	for (size_t i = 0; same && i < NET_WAYS; i++)
@@ -260,10 +241,38 @@ static bool same_ranges(const struct door *d)
 	return same;
 }
 
+/* The rules are in force; whether the kernel has their ranges too is the rest of the answer. */
+static void have_ranges(struct door *d, int r)
+{
+	d->stale = r != 0;
+	answer(d, r < 0 ? -r : 0,
+	       r < 0 ? "the rules are in force, but the kernel keeps the old address ranges: new ones are refused" : "");
+}
+
+/* We are nobody's root here: the caller, who is, gets what it needs to load them. */
+static bool pass_ranges(struct door *d)
+{
+	struct door_answer a = {.generation = d->generation, .ranges = 1};
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} ctl = {{0}};
+	struct iovec iov = {.iov_base = &a, .iov_len = sizeof(a)};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof(ctl)};
+
+	ctl.align.cmsg_level = SOL_SOCKET;
+	ctl.align.cmsg_type = SCM_RIGHTS;
+	ctl.align.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&ctl.align), &d->rules_fd, sizeof(int));
+	if (d->caller_fd < 0 || sendmsg(d->caller_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return false;
+	d->state = D_RANGES;
+	return true;
+}
+
 void door_heard(struct door *d, enum gate_heard h, const char *why)
 {
 	struct err e = ERR_INIT;
-	bool same;
 	int r;
 
 	if (d->state != D_GATE)
@@ -275,29 +284,34 @@ void door_heard(struct door *d, enum gate_heard h, const char *why)
 		return;
 	}
 	d->generation++;
-	same = same_ranges(d);
+	d->stale = !same_ranges(d);
 	free(d->rules);
 	d->rules = steal_ptr(&d->next);
-	r = same ? 0 : d->plan != NULL ? net_replace(d->rules_fd, d->plan) : -EINVAL;
-	answer(d, r < 0 ? -r : 0,
-	       r < 0 ? "the rules are in force, but the kernel keeps the old address ranges" : "");
+	r = !d->stale ? 0 : d->plan != NULL ? net_replace(d->rules_fd, d->plan) : -EINVAL;
+	if (r != -EPERM || !is_root(d->caller_fd) || !pass_ranges(d))
+		have_ranges(d, r);
 }
 
 /* ---- questions ---- */
 
 static void question(struct door *d)
 {
-	ssize_t n = recv(d->caller_fd, d->msg, sizeof(d->msg) - 1, MSG_DONTWAIT);
+	ssize_t n = recv(d->caller_fd, d->msg, MSG_MAX - 1, MSG_DONTWAIT);
 	struct door_ask q;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < (ssize_t)sizeof(q)) {
 		(void)close(steal_fd(&d->caller_fd));
+		forget_next(d);
 		d->state = D_LISTEN;
 		return;
 	}
 	memcpy(&q, d->msg, sizeof(q));
+	if (d->state == D_RANGES) {
+		have_ranges(d, q.kind == DOOR_RANGES && q.text_n == 0 ? 0 : -EIO);
+		return;
+	}
 	if (q.text_n != (size_t)n - sizeof(q) || q.text_n > DOOR_TEXT_MAX)
 		answer(d, EPROTO, "a question of the wrong size");
 	else if (q.kind == DOOR_SHOW)
@@ -316,14 +330,19 @@ void door_ready(struct door *d)
 		if (d->caller_fd < 0)
 			return;
 		door_room(d->caller_fd);
+		d->msg = malloc(MSG_MAX);
+		if (d->msg == NULL) {
+			answer(d, ENOMEM, "no memory");
+			return;
+		}
 		if (!door_peer_good(d->caller_fd)) {
 			/* what it said is taken, or its end would overtake the answer */
-			(void)!recv(d->caller_fd, d->msg, sizeof(d->msg), MSG_DONTWAIT);
+			(void)!recv(d->caller_fd, d->msg, MSG_MAX, MSG_DONTWAIT);
 			answer(d, EPERM, "only the user who runs the sandbox, and root, may");
 			return;
 		}
 		d->state = D_CALLER;
 	}
-	if (d->state == D_CALLER)
+	if (d->state == D_CALLER || d->state == D_RANGES)
 		question(d);
 }

@@ -5,10 +5,12 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/quote.h"
+#include "spawn/plan_rules.h"
 #include "wire/door.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/netlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,18 +66,71 @@ static int knock(const char *id, int *ret_fd, struct err *e)
 	return 0;
 }
 
-static int hear(int fd, struct door_said *ret, struct err *e)
+/* One answer: its text, and the descriptor that may come with it. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): an iovec has no const */
+static ssize_t take(int fd, char *msg, size_t size, int *ret_fd)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} ctl = {{0}};
+	struct iovec iov = {.iov_base = msg, .iov_len = size};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof(ctl)};
+	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+
+	if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+	return n;
+}
+
+/* Whoever has the door may be somebody else's when we are root: only a socket for rules is spoken to. */
+static bool is_netfilter(int fd)
+{
+	int domain = -1, protocol = -1;
+	socklen_t n = sizeof(domain), m = sizeof(protocol);
+
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 &&
+	       getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &m) == 0 && domain == AF_NETLINK && protocol == NETLINK_NETFILTER;
+}
+
+/* The sandbox's keeper may not change the kernel's ranges, we may: see struct door_answer. */
+static int load_ranges(int fd, int rules_fd, const char *rules, size_t n, struct err *e)
+{
+	_cleanup_free_ struct net_plan *p = NULL;
+	struct door_ask done = {.kind = DOOR_RANGES};
+	int r = plan_rules(rules, n, PLAN_HTTP, &p, e);
+
+	if (r == 0) {
+		r = rules == NULL || !is_netfilter(rules_fd) ? -EPROTO : net_replace(rules_fd, p);
+		if (r < 0)
+			(void)err_set(e, ERR_INTERNAL, -r, "egress: the kernel keeps the old address ranges: %s", strerror(-r));
+	}
+	done.text_n = (uint32_t)-r;
+	return send(fd, &done, sizeof(done), MSG_NOSIGNAL) < 0 ? err_set(e, ERR_LOST, EPIPE, "egress: the sandbox ended") : r;
+}
+
+static int hear(int fd, const char *rules, size_t rules_n, struct door_said *ret, struct err *e)
 {
 	_cleanup_free_ char *msg = malloc(sizeof(struct door_answer) + DOOR_TEXT_MAX + 1);
-	ssize_t n = msg == NULL ? 0 : recv(fd, msg, sizeof(struct door_answer) + DOOR_TEXT_MAX, 0);
-	struct door_answer a;
+	struct door_answer a = {.ranges = 1};
+	int r = msg == NULL ? err_no_memory(e) : 0;
 
-	if (n < (ssize_t)sizeof(a))
-		return err_set(e, ERR_LOST, EPIPE, "egress: the sandbox ended, or does not answer");
-	memcpy(&a, msg, sizeof(a));
-	msg[n] = '\0';
-	if (a.err != 0)
-		return err_set(e, a.err == EPERM ? ERR_DENIED : ERR_INVALID, (int)a.err,
+	for (int i = 0; r == 0 && i < 2 && a.ranges != 0; i++) {
+		_cleanup_close_ int rules_fd = -1;
+		ssize_t n = take(fd, msg, sizeof(struct door_answer) + DOOR_TEXT_MAX, &rules_fd);
+
+		if (n < (ssize_t)sizeof(a))
+			return err_set(e, ERR_LOST, EPIPE, "egress: the sandbox ended, or does not answer");
+		memcpy(&a, msg, sizeof(a));
+		msg[n] = '\0';
+		if (a.err == 0 && a.ranges != 0)
+			r = load_ranges(fd, rules_fd, rules, rules_n, e);
+	}
+	if (r < 0)
+		return r;
+	if (a.err != 0 || a.ranges != 0)
+		return err_set(e, a.err == EPERM ? ERR_DENIED : ERR_INVALID, a.err != 0 ? (int)a.err : EPROTO,
 			       "egress: %s", msg + sizeof(a));
 	ret->generation = a.generation;
 	ret->text = strdup(msg + sizeof(a));
@@ -105,7 +160,7 @@ int door_call(const char *id, uint32_t kind, const char *text, size_t n, struct 
 	 * all the same */
 	if (sendmsg(fd, &m, MSG_NOSIGNAL) < 0 && errno != EPIPE)
 		return err_set(e, ERR_INTERNAL, errno, "egress: %s", strerror(errno));
-	return hear(fd, ret, e);
+	return hear(fd, text, n, ret, e);
 }
 
 void door_remove(const char *id)

@@ -152,19 +152,18 @@ static int spawn_it(struct inspect *i, struct err *e)
 	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "starting brig-inspect: %s", strerror(-r)) : 0;
 }
 
-int inspect_start(struct inspect *i, const char *sandbox, const char *rules, size_t n, struct err *e)
+int inspect_start(struct inspect *i, const char *sandbox, const struct judge *j, const char *rules, size_t n,
+		  struct err *e)
 {
-	struct judge *j = NULL;
-	int r = n > INSPECT_TEXT_MAX ? err_set(e, ERR_LIMITED, E2BIG, "egress: too many rules") : judge_new(rules, n, &j, e);
+	int r;
 
+	if (n > INSPECT_TEXT_MAX)
+		return err_set(e, ERR_LIMITED, E2BIG, "egress: too many rules");
 	(void)snprintf(i->sandbox, sizeof(i->sandbox), "%s", sandbox);
-	if (r == 0 && judge_reads(j) != 0) {
-		r = spawn_it(i, e);
-		if (r == 0)
-			r = tell(i, INSPECT_ATTACH, j, rules, n, e);
-	}
-	judge_free(j);
-	return r;
+	if (judge_reads(j) == 0)
+		return 0;
+	r = spawn_it(i, e);
+	return r < 0 ? r : tell(i, INSPECT_ATTACH, j, rules, n, e);
 }
 
 static int await(struct inspect *i, struct inspect_told *t, struct err *e)

@@ -12,14 +12,16 @@
 struct inspect {
 	pid_t pid;      /* our child, -1 = none */
 	int ctl_fd;     /* control socket: its end is the process's; -1 = none */
-	int peer_fd;    /* the gate's end of the pair: for gate_start, then closed by inspect_trust */
+	int peer_fd;    /* the gate's end of the pair: for gate_rules, then closed by inspect_trust */
 	char sandbox[36];
 	char *trust;    /* certificates (PEM) for the sandbox's trust store: the host's and its own; NULL = no rule ends TLS. Owned */
 };
 
 void inspect_init(struct inspect *i);
-/* Start it if the rules need it, and tell it rules and secrets; else *i stays as initialised. */
-int must_check inspect_start(struct inspect *i, const char *sandbox, const char *rules, size_t n, struct err *e);
+struct judge;
+/* Start it if the rules need it, and tell it rules and secrets; else *i stays as initialised. j: the same rules, read. */
+int must_check inspect_start(struct inspect *i, const char *sandbox, const struct judge *j, const char *rules, size_t n,
+			     struct err *e);
 /* Wait until it has taken them: trust is there then. Does nothing when there is no process. */
 int must_check inspect_trust(struct inspect *i, struct err *e);
 /* Other rules, with their secrets read again; waits for the answer. On failure the old ones go on. */

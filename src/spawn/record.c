@@ -6,6 +6,7 @@
 #include "spawn/cgroup.h"
 #include "spawn/sandbox_priv.h"
 #include "sys/file.h"
+#include "sys/loop.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -241,7 +242,7 @@ void record_drop(struct record *r)
 
 int record_sweep(unsigned wait_ms)
 {
-	uint64_t deadline = sandbox_now_us() + (uint64_t)wait_ms * 1000;
+	uint64_t deadline = loop_clock_us() + (uint64_t)wait_ms * 1000;
 	struct err e = ERR_INIT;
 	struct dirent *ent;
 	int dir_fd = -1, swept = 0, r = record_folder("live", true, &dir_fd, &e);
@@ -256,7 +257,7 @@ int record_sweep(unsigned wait_ms)
 		return r;
 	}
 	while ((ent = readdir(d)) != NULL) {
-		uint64_t now = sandbox_now_us();
+		uint64_t now = loop_clock_us();
 		int fd = -1;
 
 		if (ent->d_name[0] < '0' || ent->d_name[0] > '9' ||

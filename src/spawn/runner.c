@@ -1,28 +1,20 @@
-#include "spawn/runner.h"
-
 #include "base/cleanup.h"
 #include "base/num.h"
-#include "gate/judge.h"
-#include "parse/subid.h"
-#include "spawn/ctl_priv.h"
 #include "spawn/program.h"
 #include "spawn/record.h"
+#include "spawn/runner_priv.h"
 #include "sys/call.h"
-#include "sys/file.h"
 #include "sys/ids.h"
 #include "tier/tier.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,22 +24,6 @@
  * keeps the host end of the agent's stream and a control socket, and takes over the cleaning up
  * should the runner be killed. The first process is the caller's child.
  */
-
-struct runner {
-	struct sandbox s;
-	struct sandbox_need need; /* until the start */
-	struct net_plan *net;	  /* likewise */
-	char init_path[512];
-	pid_t pid;
-	int ctl_fd, agent_fd;
-	enum runner_state state;
-	struct gate gate;
-	struct inspect inspect;
-	int rules_fd; /* NET_RULES of the sandbox's sockets */
-	struct runner_end end;
-	bool lost; /* the runner died before its report */
-	bool left; /* runner_finish: the runner ends by itself */
-};
 
 static const struct {
 	uint32_t bit;
@@ -76,46 +52,6 @@ const char *runner_weaker_text(enum runner_weaker bit)
 			return weaker_texts[i].text;
 	return "unknown";
 }
-
-/* ---- subordinate ids: only for a user other than the image's default ---- */
-
-static int wanted_subids(const struct spec *s, uint32_t *ret_uid, uint32_t *ret_gid, struct err *e)
-{
-	const char *dflt = s->image_user != NULL ? s->image_user : strcmp(s->image, "host") == 0 ? "user" : "root";
-	const char *dflt_id = s->image_user != NULL ? s->image_user : strcmp(s->image, "host") == 0 ? "1000" : "0";
-	struct passwd *pw = NULL;
-	FILE *f;
-	int r;
-
-	*ret_uid = *ret_gid = 0;
-	if (ids_host_root() || s->user == NULL || strcmp(s->user, dflt) == 0 ||
-	    strcmp(s->user, dflt_id) == 0)
-		return 0;
-	/* a static program has no name service: the local file is what subuid(5) goes by anyway */
-	f = fopen("/etc/passwd", "re");
-	while (f != NULL && (pw = fgetpwent(f)) != NULL)
-		if (pw->pw_uid == geteuid())
-			break;
-	r = subid_find("/etc/subuid", pw != NULL ? pw->pw_name : NULL, geteuid(),
-		       RECORD_ID_COUNT - 1, ret_uid);
-	if (r == 0)
-		r = subid_find("/etc/subgid", pw != NULL ? pw->pw_name : NULL, geteuid(),
-			       RECORD_ID_COUNT - 1, ret_gid);
-	if (f != NULL)
-		(void)fclose(f);
-	if (r == 0 && access("/usr/bin/newuidmap", X_OK) < 0)
-		r = -ENOENT;
-	if (r < 0)
-		return err_set(
-		    e, ERR_UNSUPPORTED, ENOTSUP,
-		    "--user %s: as an ordinary user only '%s' exists inside, unless newuidmap "
-		    "(package uidmap) and 65536 ids for you in /etc/subuid and /etc/subgid are "
-		    "there",
-		    s->user, dflt);
-	return 0;
-}
-
-/* ---- start ---- */
 
 /* The sandbox without a runner, or whose runner is lost: end and remove it here. */
 static void end_here(struct runner *r)
@@ -196,46 +132,41 @@ static int start_with(struct runner *r, struct err *e)
 	return sandbox_start(&r->s, &r->need, e);
 }
 
-/* What may be asked for leads to listeners of the gate's; the plan is built before anything starts. */
-static int plan_net(const struct spec *spec, struct net_plan **ret, struct err *e)
+static int tell_gate(struct runner *r, struct err *e)
 {
-	_cleanup_free_ struct net_range *ranges = calloc(NET_RANGES_MAX, sizeof(*ranges));
-	_cleanup_free_ struct net_plan *p = malloc(sizeof(*p));
-	const char *way = getenv("BRIG_NET_WAY");
-	struct judge *j = NULL;
-	uint32_t n;
-	int rc;
+	const struct spec *s = r->spec;
+	struct gate_who who = {.sandbox = s->id, .tier = s->tier, .task = s->task};
 
-	if (ranges == NULL || p == NULL)
-		return err_no_memory(e);
-	rc = judge_new(spec->egress, strlen(spec->egress), &j, e);
-	if (rc < 0)
-		return rc;
-	n = judge_ranges(j, ranges, NET_RANGES_MAX);
-	rc = judge_has_local(j) && !spec->egress_local ? -EPERM : 0;
-	judge_free(j);
-	if (rc < 0)
-		return err_set(e, ERR_INVALID, EPERM, "egress: not a rule: local");
-	if (n > NET_RANGES_MAX || net_plan_gate(p, ranges, n, NULL) < 0)
-		return err_set(e, ERR_LIMITED, E2BIG, "egress: more than %d address ranges",
-			       NET_RANGES_MAX - 1);
-	/* a host whose kernel has no tproxy, played by the suite: equal walls, see src/net/net.h */
-	if (way != NULL && strcmp(way, "redirect") == 0)
-		p->first = NET_REDIRECT;
-	*ret = steal_ptr(&p);
-	return 0;
+	return gate_rules(&r->gate, &who, s->egress, strlen(s->egress), r->inspect.peer_fd, e);
 }
 
-/* Both are started, then both answers waited for: the sandbox's files need what the second one says. */
-static int start_gate(struct runner *r, const struct spec *spec, struct err *e)
+/* Both are told, then what the second one says is waited for: the sandbox's files need it. */
+static int tell_both(struct runner *r, const struct judge *j, struct err *e)
 {
-	struct gate_who who = {.sandbox = spec->id, .tier = spec->tier, .task = spec->task};
-	size_t n = strlen(spec->egress);
-	int rc = inspect_start(&r->inspect, spec->id, spec->egress, n, e);
+	int rc = inspect_start(&r->inspect, r->spec->id, j, r->spec->egress, strlen(r->spec->egress), e);
 
 	if (rc == 0)
-		rc = gate_start(&r->gate, &who, spec->egress, n, r->inspect.peer_fd, e);
+		rc = tell_gate(r, e);
 	return rc < 0 ? rc : inspect_trust(&r->inspect, e);
+}
+
+static int prepare_gate(struct runner *r, const struct spec *spec, struct err *e)
+{
+	struct judge *j = NULL;
+	int rc = r->gate_late ? gate_find(&r->gate, e) : gate_start(&r->gate, e);
+
+	if (rc == 0)
+		rc = judge_new(spec->egress, strlen(spec->egress), &j, e);
+	if (rc == 0 && r->gate_late && (judge_reads(j) != 0 || gate_reads_secret(spec->egress, strlen(spec->egress)))) {
+		r->gate_late = false;
+		rc = gate_start(&r->gate, e);
+	}
+	if (rc == 0 && !r->gate_late)
+		rc = tell_both(r, j, e);
+	if (rc == 0)
+		rc = runner_plan_net(spec, j, &r->net, e);
+	judge_free(j);
+	return rc;
 }
 
 /* The sandbox is up and its sockets are ours: hand them to the gate. */
@@ -245,8 +176,7 @@ static int give_gate(struct runner *r, struct err *e)
 
 	r->rules_fd = r->s.box.net.fd[NET_RULES];
 	r->s.box.net.fd[NET_RULES] = -1;
-	rc = gate_give(&r->gate, &r->s.box.net, e);
-
+	rc = r->gate_late ? 0 : gate_give(&r->gate, &r->s.box.net, e);
 	if (rc < 0) {
 		end_here(r);
 		reap_root(r);
@@ -259,9 +189,17 @@ static void done_needing(struct runner *r)
 {
 	if (r->need.init_fd >= 0)
 		(void)close(steal_fd(&r->need.init_fd));
-	free(r->net);
-	r->net = NULL;
 	r->need = (struct sandbox_need){.agent_fd = -1, .init_fd = -1};
+}
+
+static int find_sudo(struct runner *r, struct err *e)
+{
+	_cleanup_close_ int fd = -1;
+	bool ours;
+	int rc = program_find("brig-sudo", r->sudo_path, sizeof(r->sudo_path), &fd, &ours, e);
+
+	r->need.sudo_path = rc == 0 ? r->sudo_path : NULL;
+	return rc;
 }
 
 static int prepare(struct runner *r, const struct spec *spec, const struct tier_ops *tier, struct err *e)
@@ -272,22 +210,21 @@ static int prepare(struct runner *r, const struct spec *spec, const struct tier_
 	if (rc == 0)
 		rc = tier->validate(spec, e);
 	if (rc == 0)
-		rc = wanted_subids(spec, &need->sub_uid, &need->sub_gid, e);
+		rc = runner_subids(spec, &need->sub_uid, &need->sub_gid, e);
 	if (rc == 0)
 		rc = program_find("brig-init", r->init_path, sizeof(r->init_path), &need->init_fd,
 				  &need->init_is_ours, e);
-	if (rc == 0 && spec->egress != NULL) {
-		rc = plan_net(spec, &r->net, e);
-		if (rc == 0)
-			rc = start_gate(r, spec, e);
-	}
+	if (rc == 0 && spec->sudo != SUDO_NO)
+		rc = find_sudo(r, e);
+	if (rc == 0 && spec->egress != NULL)
+		rc = prepare_gate(r, spec, e);
 	need->init_path = r->init_path;
 	need->net = r->net;
 	need->trust = r->inspect.trust;
 	return rc;
 }
 
-int runner_new(const struct spec *spec, struct runner **ret, struct err *e)
+int runner_new(const struct spec *spec, bool late, struct runner **ret, struct err *e)
 {
 	const struct tier_ops *tier = tier_by_name(spec->tier);
 	struct runner *r;
@@ -301,6 +238,8 @@ int runner_new(const struct spec *spec, struct runner **ret, struct err *e)
 	r->pid = r->ctl_fd = r->agent_fd = r->rules_fd = r->need.agent_fd = r->need.init_fd = -1;
 	r->state = RUNNER_ENDED; /* nothing is there yet */
 	gate_init(&r->gate);
+	r->spec = spec;
+	r->gate_late = late && spec->egress != NULL;
 	inspect_init(&r->inspect);
 	sandbox_init(&r->s, spec, tier);
 	rc = prepare(r, spec, tier, e);
@@ -326,7 +265,29 @@ int runner_start(struct runner *r, struct err *e)
 int runner_agent_fd(const struct runner *r) { return r->agent_fd; }
 int runner_event_fd(const struct runner *r) { return r->ctl_fd; }
 struct inspect *runner_inspect(struct runner *r) { return r->inspect.ctl_fd >= 0 ? &r->inspect : NULL; }
-struct gate *runner_gate(struct runner *r) { return r->gate.ctl_fd >= 0 ? &r->gate : NULL; }
+struct gate *runner_gate(struct runner *r) { return r->gate.ctl_fd >= 0 || r->gate_late ? &r->gate : NULL; }
+
+bool runner_gate_asks(const struct runner *r, int ret_fds[RUNNER_ASKS])
+{
+	static const enum net_sock asks[RUNNER_ASKS] = {NET_TCP4, NET_TCP6, NET_DNS4, NET_DROPS};
+
+	for (int i = 0; i < RUNNER_ASKS; i++)
+		ret_fds[i] = r->s.box.net.fd[asks[i]];
+	return r->gate_late;
+}
+
+int runner_gate_begin(struct runner *r, struct err *e)
+{
+	int rc;
+
+	if (!r->gate_late)
+		return 0;
+	r->gate_late = false;
+	rc = gate_start(&r->gate, e);
+	if (rc == 0)
+		rc = tell_gate(r, e);
+	return rc < 0 ? rc : gate_send(&r->gate, &r->s.box.net, e);
+}
 int runner_take_rules_fd(struct runner *r) { return steal_fd(&r->rules_fd); }
 uint32_t runner_weaker(const struct runner *r) { return r->s.weaker; }
 
@@ -338,150 +299,6 @@ void runner_limits(const struct runner *r, struct runner_limits *ret)
 	ret->memory = (struct runner_limit){l[CG_V1_MEMORY].known, l[CG_V1_MEMORY].value};
 	ret->pids = (struct runner_limit){l[CG_V1_PIDS].known, l[CG_V1_PIDS].value};
 	ret->cpu_milli = (struct runner_limit){l[CG_V1_CPU].known, l[CG_V1_CPU].value};
-}
-
-/* ---- reports ---- */
-
-/* Take one report. 1 = a REPLY is in *ret, 0 = something else was taken in, -EAGAIN, -EPIPE = lost.
- */
-static int take(struct runner *r, int flags, struct ctl_report *ret, int *ret_fd)
-{
-	union {
-		char space[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} ctl;
-	struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
-	struct msghdr m = {
-	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof(ctl)};
-	struct cmsghdr *c;
-	ssize_t n;
-	int fd = -1;
-
-	do
-		n = recvmsg(r->ctl_fd, &m, flags | MSG_CMSG_CLOEXEC);
-	/* a runner that ended with a request of ours unread: its last report is queued behind the
-	 * error */
-	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-	if (n < 0 && errno == EAGAIN)
-		return -EAGAIN;
-	if (n != (ssize_t)sizeof(*ret)) {
-		r->lost = r->state != RUNNER_ENDED;
-		r->state = RUNNER_ENDED;
-		return -EPIPE;
-	}
-	c = CMSG_FIRSTHDR(&m);
-	if (c != NULL && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	if (ret_fd != NULL && ret->kind == CTL_REPLY)
-		*ret_fd = fd;
-	else if (fd >= 0)
-		(void)close(fd);
-	switch ((enum ctl_kind)ret->kind) {
-	case CTL_REPLY:
-		return 1;
-	case CTL_UP:
-		r->state = RUNNER_UP;
-		return 0;
-	case CTL_END:
-		r->state = RUNNER_ENDED;
-		r->end = ret->end;
-		return 0;
-	}
-	return 0;
-}
-
-enum runner_state runner_handle(struct runner *r)
-{
-	struct ctl_report m;
-
-	while (r->ctl_fd >= 0 && r->state != RUNNER_ENDED && take(r, MSG_DONTWAIT, &m, NULL) >= 0)
-		;
-	return r->state;
-}
-
-static int request(struct runner *r, const struct ctl_request *q, struct ctl_report *ret, int *ret_fd,
-		   struct err *e)
-{
-	int got = 0;
-
-	if (r->state == RUNNER_ENDED || send(r->ctl_fd, q, sizeof(*q), MSG_NOSIGNAL) < 0)
-		return err_set(e, ERR_LOST, EPIPE, "the sandbox has ended");
-	while (got == 0 && r->state != RUNNER_ENDED)
-		got = take(r, 0, ret, ret_fd);
-	if (got != 1)
-		return err_set(e, ERR_LOST, EPIPE, "the sandbox has ended");
-	if (ret->ret < 0)
-		return err_set(e, ret->ret == -EOPNOTSUPP ? ERR_UNSUPPORTED : ERR_INTERNAL,
-			       -ret->ret, "runner: %s", strerror(-ret->ret));
-	return 0;
-}
-
-int runner_leaf(struct runner *r, uint32_t exec_id, int *ret_fd, struct err *e)
-{
-	struct ctl_report a;
-	int fd = -1, rc = request(r, &(struct ctl_request){.op = CTL_LEAF, .arg = exec_id}, &a, &fd, e);
-
-	if (rc == 0 && fd < 0)
-		return err_set(e, ERR_INTERNAL, EPROTO, "runner: no descriptor came");
-	if (rc == 0)
-		*ret_fd = fd;
-	return rc;
-}
-
-int runner_leaf_kill(struct runner *r, uint32_t exec_id, struct err *e)
-{
-	struct ctl_report a;
-
-	return request(r, &(struct ctl_request){.op = CTL_LEAF_KILL, .arg = exec_id}, &a, NULL, e);
-}
-
-int runner_leaf_drop(struct runner *r, uint32_t exec_id, struct err *e)
-{
-	struct ctl_report a;
-
-	return request(r, &(struct ctl_request){.op = CTL_LEAF_DROP, .arg = exec_id}, &a, NULL, e);
-}
-
-int runner_now(struct runner *r, struct runner_now *ret, struct err *e)
-{
-	struct ctl_report a;
-	int rc = request(r, &(struct ctl_request){.op = CTL_NOW}, &a, NULL, e);
-
-	if (rc == 0)
-		*ret = a.now;
-	return rc;
-}
-
-int runner_oom_count(struct runner *r, uint32_t *ret, struct err *e)
-{
-	struct ctl_report a;
-	int rc = request(r, &(struct ctl_request){.op = CTL_OOM_COUNT}, &a, NULL, e);
-
-	if (rc == 0)
-		*ret = a.val;
-	return rc;
-}
-
-int runner_freeze(struct runner *r, bool on, struct err *e)
-{
-	struct ctl_report a;
-
-	return request(r, &(struct ctl_request){.op = CTL_FREEZE, .arg = on ? 1 : 0}, &a, NULL, e);
-}
-
-int runner_deadline(struct runner *r, uint64_t ms, struct err *e)
-{
-	struct ctl_report a;
-
-	return request(r, &(struct ctl_request){.op = CTL_DEADLINE, .ms = ms}, &a, NULL, e);
-}
-
-void runner_kill(struct runner *r)
-{
-	struct ctl_request q = {.op = CTL_KILL};
-
-	if (r->state != RUNNER_ENDED)
-		(void)send(r->ctl_fd, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* The root process, woken to die, would run before us where it shares our processor: half a
@@ -507,13 +324,13 @@ void runner_finish(struct runner *r, bool account)
 	r->state = RUNNER_ENDED;
 }
 
-void runner_leave(struct runner *r)
+void runner_leave(struct runner *r, int last_fd)
 {
 	int self_fd = r->left && r->pid <= 0 ? sys_pidfd_open(getpid()) : -1;
 
 	gate_leave(&r->gate);
 	inspect_leave(&r->inspect);
-	if (self_fd < 0 || runner_succeed(&r->s, self_fd) < 0)
+	if (self_fd < 0 || runner_succeed(&r->s, self_fd, last_fd) < 0)
 		runner_free(r);
 }
 
@@ -526,7 +343,7 @@ void runner_wait(struct runner *r, struct runner_end *ret)
 		reap_root(r);
 		r->state = RUNNER_ENDED;
 	}
-	while (r->state != RUNNER_ENDED && take(r, 0, &m, NULL) != -EPIPE)
+	while (r->state != RUNNER_ENDED && runner_take(r, 0, &m, NULL) != -EPIPE)
 		;
 	if (r->pid > 0 && !r->left) {
 		while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
@@ -551,6 +368,7 @@ void runner_free(struct runner *r)
 	runner_wait(r, &end);
 	gate_done(&r->gate);
 	inspect_done(&r->inspect);
+	net_socks_close(&r->s.box.net); /* of a gate that never began */
 	/* never held, and left in a hurry: one is forked now to remove what is left */
 	if (r->left && runner_hold(r, NULL) < 0)
 		r->left = false;
@@ -560,6 +378,7 @@ void runner_free(struct runner *r)
 		(void)close(r->ctl_fd);
 	if (r->rules_fd >= 0)
 		(void)close(r->rules_fd);
+	free(r->net); /* not before: giving pages back would be time of the start */
 	done_needing(r);
 	sandbox_done(&r->s);
 	free(r);

@@ -44,8 +44,12 @@ struct runner_now {
  * Everything a start needs that may take its time: checks, brig-init, and the gate, whose secrets may be
  * somebody's command. It leaves nothing behind, whatever the caller dies of. spec is borrowed until
  * runner_start has returned. To be freed by runner_free.
+ *
+ * late: a gate that is only found now need not be started before it is asked something (runner_gate_begin), for which spec stays
+ * borrowed. The rules of the network hold from the start in any case: until there is a gate, whoever asks waits. One whose secrets have to
+ * be read, or that comes with a process that reads HTTP, is started at once.
  */
-int must_check runner_new(const struct spec *spec, struct runner **ret, struct err *e);
+int must_check runner_new(const struct spec *spec, bool late, struct runner **ret, struct err *e);
 /*
  * Start the sandbox. Returns when its agent begins to run: requests may be written to its stream at once.
  * 0, or an error with nothing left behind but r. A caller that is killed meanwhile leaves its record and cgroups
@@ -69,6 +73,11 @@ int runner_agent_fd(const struct runner *r);
 int runner_event_fd(const struct runner *r);
 /* The gate of a sandbox that may reach something; NULL when there is none. The caller listens to it and empties its records. */
 struct gate *runner_gate(struct runner *r);
+enum { RUNNER_ASKS = 4 };
+/* While that gate has not begun: what polls readable when the sandbox asks it something, -1 = no socket. False: it has, or there is none. */
+bool runner_gate_asks(const struct runner *r, int ret_fds[RUNNER_ASKS]);
+/* Start it and give it what has come meanwhile; does nothing when it has begun. Does not wait: what it says is heard by gate_hear. */
+int must_check runner_gate_begin(struct runner *r, struct err *e);
 /* The process that reads HTTP for it; NULL when there is none. The caller watches it. */
 struct inspect *runner_inspect(struct runner *r);
 /* NET_RULES of a sandbox that has a gate, the caller's from now on; -1 = none, or taken. */
@@ -107,8 +116,16 @@ int must_check runner_leaf(struct runner *r, uint32_t exec_id, int *ret_fd, stru
 /* Blocking: kill every process of one exec (its leaf) and remove the leaf. Exec 1 is the first.
  * -EOPNOTSUPP as above: send RESET on its stream, the agent does it. */
 int must_check runner_leaf_kill(struct runner *r, uint32_t exec_id, struct err *e);
-/* Blocking: remove the leaf of an exec that has ended, if nothing of it runs any more. -EBUSY: something does. */
-int must_check runner_leaf_drop(struct runner *r, uint32_t exec_id, struct err *e);
+/*
+ * Without waiting: make the leaf of another exec; remove that of an exec that has ended, if nothing of it runs any more
+ * (-EBUSY: something does). `told` is called once by a later runner_handle, or by a call that waits, with 0 or -errno and of
+ * a leaf that was made its folder, which is the callee's; not at all when the sandbox ends before. -EAGAIN: RUNNER_LATER
+ * are on their way, -EPIPE: the sandbox has ended.
+ */
+enum { RUNNER_LATER = 16 };
+typedef void (*runner_told)(void *arg, uint32_t exec_id, int r, int fd);
+int must_check runner_leaf_later(struct runner *r, uint32_t exec_id, runner_told told, void *arg);
+int must_check runner_leaf_drop(struct runner *r, uint32_t exec_id, runner_told told, void *arg);
 /* Blocking. */
 int must_check runner_now(struct runner *r, struct runner_now *ret, struct err *e);
 /* Blocking: processes killed by the memory limit so far. */
@@ -136,9 +153,10 @@ void runner_free(struct runner *r); /* kills and waits if needed; accepts NULL *
 /*
  * runner_free for a caller whose process exits next, and does nothing else but write what it has to
  * say. After runner_finish, where there is no runner yet, what is left is removed by a process that takes over
- * the caller's memory once the caller has exited: nothing is copied on the way to that exit.
+ * the caller's memory once the caller has exited: nothing is copied on the way to that exit. It lets go of last_fd
+ * then (a descriptor of the caller's whose closing may take long; -1 = none).
  */
-void runner_leave(struct runner *r);
+void runner_leave(struct runner *r, int last_fd);
 
 /* Remove what dead runners left (cgroups, records). Returns how many sandboxes were swept. */
 int runner_sweep(void);

@@ -4,6 +4,7 @@
 #include "sys/call.h"
 #include "sys/clone.h"
 #include "sys/fds.h"
+#include "sys/loop.h"
 #include "sys/raw.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ enum { SWEEP_MS = 50 };
 struct run {
 	struct sandbox *s;
 	int ctl_fd, caller_pidfd;
+	int last_fd; /* the caller's, to be let go of after its exit; -1 = none */
 	struct runner_end end;
 };
 
@@ -108,7 +110,7 @@ static void watch(struct run *r)
 		int timeout = -1;
 
 		if (r->s->deadline_us != 0) {
-			uint64_t now = sandbox_now_us();
+			uint64_t now = loop_clock_us();
 
 			if (now >= r->s->deadline_us) {
 				r->end.timed_out = true;
@@ -132,7 +134,7 @@ static void keep_ours(const struct run *r)
 	const struct sandbox *s = r->s;
 	int keep[] = {r->ctl_fd,      r->caller_pidfd,	s->record.fd,	s->record.dir_fd,
 		      s->cg.v2_fd,    s->cg.leaf1_fd,	s->cg.v1_fd[0], s->cg.v1_fd[1],
-		      s->cg.v1_fd[2], s->box.root_pidfd, s->image_fd};
+		      s->cg.v1_fd[2], s->box.root_pidfd, s->image_fd,	r->last_fd};
 
 	fds_keep_only(keep, ARRAY_LEN(keep));
 }
@@ -163,7 +165,7 @@ static void detach(const struct run *r)
 
 int runner_main(struct sandbox *s, int ctl_fd, int caller_pidfd)
 {
-	struct run r = {.s = s, .ctl_fd = ctl_fd, .caller_pidfd = caller_pidfd};
+	struct run r = {.s = s, .ctl_fd = ctl_fd, .caller_pidfd = caller_pidfd, .last_fd = -1};
 	struct ctl_report up = {.kind = CTL_UP}, end = {.kind = CTL_END};
 
 	detach(&r);
@@ -196,7 +198,7 @@ static void successor(const void *arg)
 	_exit(runner_main(r->s, -1, r->caller_pidfd));
 }
 
-int runner_succeed(struct sandbox *s, int caller_pidfd)
+int runner_succeed(struct sandbox *s, int caller_pidfd, int last_fd)
 {
 	static __attribute__((aligned(16))) char stack[64 * 1024];
 	static struct run r;
@@ -204,7 +206,7 @@ int runner_succeed(struct sandbox *s, int caller_pidfd)
 	    .flags = CLONE_VM, .stack = (uint64_t)(uintptr_t)stack, .stack_size = sizeof(stack)};
 	pid_t pid;
 
-	r = (struct run){.s = s, .ctl_fd = -1, .caller_pidfd = caller_pidfd};
+	r = (struct run){.s = s, .ctl_fd = -1, .caller_pidfd = caller_pidfd, .last_fd = last_fd};
 	pid = sys_clone3_call(&args, successor, &r);
 	return pid < 0 ? pid : 0;
 }

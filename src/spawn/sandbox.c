@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "sys/call.h"
 #include "sys/ids.h"
+#include "sys/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
@@ -21,22 +21,14 @@
  * tier's root process, born inside them.
  */
 
-uint64_t sandbox_now_us(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 void sandbox_init(struct sandbox *s, const struct spec *spec, const struct tier_ops *tier)
 {
 	*s = (struct sandbox){.spec = spec,
 			      .tier = tier,
 			      .record = {.fd = -1, .dir_fd = -1},
-			      .box = {.root_pid = -1, .root_pidfd = -1, .net = {.fd = {-1, -1, -1, -1, -1}}},
+			      .box = {.root_pid = -1, .root_pidfd = -1, .net = NET_SOCKS_NONE},
 			      .image_fd = spec->image_held ? fcntl(spec->image_fd, F_DUPFD_CLOEXEC, 3) : -1,
-			      .start_us = sandbox_now_us(),
+			      .start_us = loop_clock_us(),
 			      .require = spec->require};
 	if (spec->timeout_ms != 0)
 		s->deadline_us = s->start_us + spec->timeout_ms * 1000;
@@ -105,6 +97,7 @@ static int start_tier(struct sandbox *s, const struct sandbox_need *need, uint32
 			       .init_fd = need->init_fd,
 			       .net = need->net,
 			       .trust = need->trust,
+			       .sudo_path = need->sudo_path,
 			       .init_path = need->init_is_ours ? need->init_path : NULL};
 
 	for (int k = 0; k < CG_V1_COUNT; k++)
@@ -147,7 +140,7 @@ int sandbox_deadline(struct sandbox *s, uint64_t ms)
 {
 	if (ms > SPEC_TIMEOUT_MAX_MS)
 		return -ERANGE;
-	s->deadline_us = ms == 0 ? 0 : sandbox_now_us() + ms * 1000;
+	s->deadline_us = ms == 0 ? 0 : loop_clock_us() + ms * 1000;
 	return 0;
 }
 
@@ -169,7 +162,7 @@ void sandbox_account(const struct sandbox *s, struct runner_end *end)
 	end->pids_denied = use.pids_denied;
 	end->memory_peak = use.memory_peak;
 	end->cpu_us = use.cpu_us;
-	end->wall_us = sandbox_now_us() - s->start_us;
+	end->wall_us = loop_clock_us() - s->start_us;
 }
 
 void sandbox_wait_gone(const struct sandbox *s)

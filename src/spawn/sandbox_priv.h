@@ -32,6 +32,7 @@ struct sandbox_need {
 	uint32_t sub_uid, sub_gid; /* 0 = no subordinate ids wanted */
 	const struct net_plan *net; /* NULL = no way out */
 	const char *trust;          /* see struct tier_res */
+	const char *sudo_path;      /* see struct tier_res */
 };
 
 void sandbox_init(struct sandbox *s, const struct spec *spec, const struct tier_ops *tier);
@@ -54,4 +55,3 @@ void sandbox_remove(struct sandbox *s);
 void sandbox_done(struct sandbox *s); /* close descriptors */
 /* A leaf for another exec, to be passed on; see runner_leaf. */
 int must_check sandbox_leaf(struct sandbox *s, uint32_t exec_id, int *ret_fd);
-uint64_t sandbox_now_us(void);

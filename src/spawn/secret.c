@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "sys/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,6 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 /* References come from the caller's own rules: whoever can write those may name any file or command of the caller's. */
 
@@ -21,20 +21,12 @@ static struct {
 	char *value;
 } kept[FDS_MAX]; /* descriptors can be read once */
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* All of it, at most SECRET_MAX + 1 bytes, until a moment (0 = however long). */
 static int read_all(int fd, uint64_t until_ms, struct buf *out)
 {
 	for (;;) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
-		uint64_t now = until_ms != 0 ? now_ms() : 0;
+		uint64_t now = until_ms != 0 ? loop_clock_ms() : 0;
 		uint8_t *at = buf_reserve(out, 1024);
 		ssize_t n;
 
@@ -117,7 +109,7 @@ static int from_cmd(const char *words, struct buf *out)
 	if (r != 0)
 		return -r;
 	(void)close(steal_fd(&write_fd));
-	r = read_all(read_fd, now_ms() + SECRET_CMD_MS, out);
+	r = read_all(read_fd, loop_clock_ms() + SECRET_CMD_MS, out);
 	if (r < 0)
 		(void)kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -160,7 +152,8 @@ int secret_read(const char *ref, struct buf *ret, struct err *e)
 	if (r == 0 && n > 0 && buf_head(&b)[n - 1] == '\r')
 		n--;
 	if (r == -EPROTONOSUPPORT)
-		r = err_set(e, ERR_INVALID, EINVAL, "secret %s: env:NAME, file:PATH, fd:NUMBER or cmd:COMMAND is needed", ref);
+		r = err_set(e, ERR_INVALID, EINVAL, /* not shown: it may be the secret itself */
+			    "a secret's reference: env:NAME, file:PATH, fd:NUMBER or cmd:COMMAND is needed");
 	else if (r < 0)
 		r = err_set(e, ERR_NOT_FOUND, -r, "secret %s: %s", ref, strerror(-r));
 	else if (!printable(buf_head(&b), n))

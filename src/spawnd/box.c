@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SWEEP_AGAIN_MS = 500, SWEEPS = 10 };
+enum { SWEEP_AGAIN_MS = 500 };
 
 const char *box_file(const char *id, const char *suffix, char dst[BOX_FILE_MAX])
 {
@@ -123,8 +123,9 @@ static void tell_end(struct server *s, const struct box *b)
 	char text[SPAWND_END_MAX + 1];
 	ssize_t n = box_read_end(s, b->id, text);
 
-	if (n <= 0)
-		sweep_soon(s); /* its keeper was killed, perhaps with its runner */
+	/* its keeper was killed, perhaps with its runner, or outlived its runner and could remove nothing itself */
+	if (n <= 0 || strstr(text, "\"how\":\"lost\"") != NULL)
+		sweep_soon(s);
 	t.text_n = n > 0 ? (uint32_t)n : 0;
 	memcpy(t.id, b->id, sizeof(t.id));
 	conn_tell(s, NULL, &t, text);

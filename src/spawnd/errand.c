@@ -1,6 +1,7 @@
 #include "spawnd/priv.h"
 
 #include "base/cleanup.h"
+#include "egress/egress.h"
 #include "spawn/door.h"
 #include "wire/door.h"
 
@@ -49,16 +50,40 @@ static void on_report(struct source *src, uint32_t events)
 	drop(d);
 }
 
+/* "Nothing" as rules: what is there is taken away, and nothing is put in its place. */
+static int no_rules(char **ret, struct err *e)
+{
+	struct egress g;
+	int r;
+
+	egress_init(&g);
+	r = egress_finish(&g, ret, e);
+	egress_done(&g);
+	return r;
+}
+
+/* A sandbox that was started with nothing to reach has no gate: nothing is what it has, and more it cannot get. */
+static int without_gate(bool nothing, struct err *e)
+{
+	*e = ERR_INIT;
+	return nothing ? 0
+		       : err_set(e, ERR_UNSUPPORTED, ENOTSUP,
+				 "the sandbox was created with nothing to reach, so it has no gate: other rules need another sandbox");
+}
+
 static int change(const struct config_template *t, const struct spawnd_ask *a, const char *text, struct err *e)
 {
 	struct door_said said = {.text = NULL};
 	struct spec spec;
 	int r = spawnd_spec(t, a, text, &spec, e);
+	bool nothing = r == 0 && spec.egress == NULL;
 
-	if (r == 0 && spec.egress == NULL)
-		r = err_set(e, ERR_UNSUPPORTED, ENOTSUP, "nothing may leave: rules that say so cannot replace others");
+	if (nothing)
+		r = no_rules(&spec.egress, e);
 	if (r == 0)
 		r = door_call(a->id, DOOR_SET, spec.egress, strlen(spec.egress), &said, e);
+	if (r == -ENOENT && spec.egress != NULL)
+		r = without_gate(nothing, e);
 	free(said.text);
 	spec_done(&spec);
 	return r;

@@ -150,7 +150,7 @@ static int start_sandbox(struct start *b, const char *text, struct err *e)
 	int r = spawnd_spec(template_of(b), b->ask, text, &b->spec, e);
 
 	if (r == 0)
-		r = runner_new(&b->spec, &b->runner, e);
+		r = runner_new(&b->spec, false, &b->runner, e);
 	if (r == 0)
 		r = runner_start(b->runner, e);
 	if (r == 0)

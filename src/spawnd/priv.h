@@ -9,6 +9,7 @@
 
 enum {
 	CONNS_MAX = 16,
+	SWEEPS = 10,              /* what was killed takes its moment to be gone */
 	OVERS_MAX = 4096,         /* ends that nobody forgot: then the oldest goes */
 	QUEUED_TEXT_MAX = 8 << 20, /* bytes of rules of all starts that wait */
 	READY_MS = 60000,         /* a start that takes longer is given up */

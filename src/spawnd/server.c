@@ -87,7 +87,7 @@ static int begin(struct server *s, struct err *e)
 	if (r == 0 && s->a->conn_fd >= 0 && (r = conn_open(s, s->a->conn_fd, true)) < 0)
 		r = err_set(e, ERR_INTERNAL, -r, "brig-spawn: %s", strerror(-r));
 	s->sweep_ms = s->loop.now_ms; /* what died while nobody looked */
-	s->sweeps = 1;
+	s->sweeps = SWEEPS;
 	return r;
 }
 

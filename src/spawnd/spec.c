@@ -88,6 +88,27 @@ static int add_asked(struct egress *g, const struct spawnd_ask *a, const char *t
 	return r;
 }
 
+/* What a name stands for that a trusted proxy resolves is not judged: the private ranges of a caller's rules would not hold. */
+static int proxy_of_callers(const struct config_template *t, const struct profile *p, struct err *e)
+{
+	const struct yaml_node *proxy = t->any_egress && p->egress != NULL ? yaml_get(p->egress, "proxy") : NULL;
+	const struct yaml_node *names = proxy != NULL && proxy->kind == YAML_MAP ? yaml_get(proxy, "names") : NULL;
+
+	if (names == NULL || names->kind != YAML_WORD || strcmp(names->text, "proxy") != 0)
+		return 0;
+	return err_set(e, ERR_INVALID, EINVAL, "template %s: its callers say what may leave (egress: any), so its proxy needs names: gate",
+		       t->name);
+}
+
+/* It is spoken to by the gate alone: through itself it would take callers where their own rules cannot. */
+static int add_proxy(struct egress *g, const char *file, const struct yaml_node *rules, struct err *e)
+{
+	const struct yaml_node *proxy = yaml_get(rules, "proxy");
+	int r = egress_add_proxy(g, file, rules, e);
+
+	return r < 0 || proxy == NULL ? r : egress_add_word(g, EGRESS_DENY, yaml_get(proxy, "address")->text, e);
+}
+
 static int set_egress(const struct config_template *t, const struct profile *p, const struct spawnd_ask *a,
 		      const char *text, struct spec *s, struct err *e)
 {
@@ -99,11 +120,16 @@ static int set_egress(const struct config_template *t, const struct profile *p, 
 	if (how == SPAWND_EGRESS_SET && !t->any_egress)
 		return err_set(e, ERR_DENIED, EPERM, "template %s: what may leave is the operator's to say (egress: narrow)",
 			       t->name);
+	r = proxy_of_callers(t, p, e);
+	if (r < 0)
+		return r;
 	if (how == SPAWND_EGRESS_NONE || (how != SPAWND_EGRESS_SET && p->egress == NULL))
 		return 0; /* nothing may leave */
 	egress_init(&g);
 	if (how != SPAWND_EGRESS_SET)
 		r = egress_add_node(&g, file, p->egress, e);
+	else if (p->egress != NULL)
+		r = add_proxy(&g, file, p->egress, e);
 	if (r == 0 && how != SPAWND_EGRESS_TEMPLATE)
 		r = add_asked(&g, a, text, e);
 	if (r == 0)
@@ -151,6 +177,7 @@ int spawnd_spec(const struct config_template *t, const struct spawnd_ask *ask, c
 	int r;
 
 	spec_init(ret);
+	ret->sudo = SUDO_ANY; /* what clients of this API expect; a profile may say no */
 	if (ask != NULL) {
 		_Static_assert(sizeof(ret->id) > SPAWND_ID_MAX, "an id has room");
 		memcpy(ret->id, ask->id, SPAWND_ID_MAX + 1); /* checked: it ends there at the latest */

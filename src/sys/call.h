@@ -22,5 +22,6 @@ int sys_pidfd_open(pid_t pid);                                                  
 int sys_pidfd_send_signal(int pidfd, int sig);
 pid_t sys_clone3(struct clone_args *args); /* clone3(2) */
 int sys_execveat(int fd, char *const argv[], char *const envp[]); /* execveat(2) of the file itself */
+int sys_exchange(const char *a, const char *b); /* renameat2(2), RENAME_EXCHANGE */
 int sys_close_range(unsigned first, unsigned last, unsigned flags); /* close_range(2) */
 

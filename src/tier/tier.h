@@ -59,6 +59,7 @@ struct tier_res {
 	uint32_t sub_uid, sub_gid; /* id_count 65536 as an ordinary user: first subordinate ids, for newuidmap(1) */
 	const struct net_plan *net; /* what the sandbox's network has; NULL = loopback only */
 	const char *trust;     /* certificates (PEM) for its trust store, as TIER_TRUST_PATH and in place of the image's; NULL = the image's */
+	const char *sudo_path; /* brig-sudo, to be `sudo` inside; NULL = there is none */
 	const char *leaf_path; /* exec_leaf_fd's path on the host, NULL with it */
 };
 

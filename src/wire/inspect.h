@@ -14,7 +14,7 @@
  *
  * A secret: two numbers (uint16_t, sizes), the reference as it stands in the rules, the value.
  *
- * From the gate, on INSPECT_PEER_FD (the same number in both processes; brig made the pair). A
+ * From the gate, on INSPECT_PEER_FD (brig made the pair; the gate gets its end with the rules, wire/gate.h). A
  * connection of the sandbox whose verdict says `inspect`, or whose check is CHECK_HTTP, is handed
  * over as it was accepted, before a byte of it was read, counted by the gate but not yet recorded:
  *

@@ -5,8 +5,7 @@
 #include <errno.h>
 
 /*
- * The reader of a report's halves. Fed by the agent, hostile: the size is what the half, and its
- * count of mounts, make it, every number is held to what it can be, every text must end inside its
+ * The reader of a report. Fed by the agent, hostile: the size is what its count of mounts makes it, every number is held to what it can be, every text must end inside its
  * room and be printable ASCII without '"' and '\', so that nothing read here needs escaping later;
  * what is unused must be zero, so that one state has one report.
  */
@@ -147,55 +146,34 @@ static int bad(struct err *e, const char *what)
 		       what);
 }
 
-static int decode_command(const void *p, size_t n, struct probe *ret, struct err *e)
+int probe_check(const struct probe *p, size_t n, struct err *e)
 {
-	if (n != PROBE_COMMAND_SIZE)
+	if (n < offsetof(struct probe, mount) || n > sizeof(*p))
 		return bad(e, "its size");
-	memcpy(ret, p, n);
-	return command_ok(&ret->command) ? PROBE_OF_COMMAND : bad(e, "the command");
-}
-
-static int decode_init(const void *p, size_t n, struct probe *ret, struct err *e)
-{
-	if (n < offsetof(struct probe, mount) - PROBE_INIT_AT || n > PROBE_INIT_MAX)
-		return bad(e, "its size");
-	memcpy(&ret->head, p, n);
-	if (ret->uid_maps > PROBE_MAPS_MAX || ret->gid_maps > PROBE_MAPS_MAX ||
-	    ret->ifs > PROBE_IFS_MAX || ret->mounts > PROBE_MOUNTS_MAX)
-		return bad(e, "more entries than there is room for");
-	if (n != probe_init_size(ret))
-		return bad(e, "its size");
-	if (!task_ok(&ret->init))
-		return bad(e, "PID 1");
-	if (!world_ok(&ret->world))
-		return bad(e, "what is covered or reached");
-	if (!maps_ok(ret->uid_map, ret->uid_maps) || !maps_ok(ret->gid_map, ret->gid_maps) ||
-	    ret->setgroups_denied > 1)
-		return bad(e, "the id maps");
-	if (!ifs_ok(ret))
-		return bad(e, "the interfaces");
-	if (!mounts_ok(ret))
-		return bad(e, "the mounts");
-	if (ret->landlock_abi > 1000 || !text_ok(ret->release, sizeof(ret->release), false) ||
-	    !text_ok(ret->machine, sizeof(ret->machine), false) ||
-	    !text_ok(ret->node, sizeof(ret->node), true) ||
-	    !text_ok(ret->agent, sizeof(ret->agent), false))
-		return bad(e, "the kernel or agent");
-	return PROBE_OF_INIT;
-}
-
-int probe_decode(const void *p, size_t n, struct probe *ret, struct err *e)
-{
-	struct probe_head h;
-
-	if (n < sizeof(h))
-		return bad(e, "its size");
-	memcpy(&h, p, sizeof(h));
-	if (h.magic != PROBE_MAGIC || h.version != PROBE_VERSION || h.pad != 0)
+	if (p->head.magic != PROBE_MAGIC || p->head.version != PROBE_VERSION || p->head.pad != 0)
 		return bad(e, "not of this version of brig");
-	if (h.half == PROBE_OF_COMMAND)
-		return decode_command(p, n, ret, e);
-	if (h.half == PROBE_OF_INIT)
-		return decode_init(p, n, ret, e);
-	return bad(e, "neither half of one");
+	if (p->uid_maps > PROBE_MAPS_MAX || p->gid_maps > PROBE_MAPS_MAX ||
+	    p->ifs > PROBE_IFS_MAX || p->mounts > PROBE_MOUNTS_MAX)
+		return bad(e, "more entries than there is room for");
+	if (n != probe_size(p))
+		return bad(e, "its size");
+	if (!command_ok(&p->command))
+		return bad(e, "the command");
+	if (!task_ok(&p->init))
+		return bad(e, "PID 1");
+	if (!world_ok(&p->world))
+		return bad(e, "what is covered or reached");
+	if (!maps_ok(p->uid_map, p->uid_maps) || !maps_ok(p->gid_map, p->gid_maps) ||
+	    p->setgroups_denied > 1)
+		return bad(e, "the id maps");
+	if (!ifs_ok(p))
+		return bad(e, "the interfaces");
+	if (!mounts_ok(p))
+		return bad(e, "the mounts");
+	if (p->landlock_abi > 1000 || !text_ok(p->release, sizeof(p->release), false) ||
+	    !text_ok(p->machine, sizeof(p->machine), false) ||
+	    !text_ok(p->node, sizeof(p->node), true) ||
+	    !text_ok(p->agent, sizeof(p->agent), false))
+		return bad(e, "the kernel or agent");
+	return 0;
 }

@@ -5,22 +5,22 @@
  * Two descriptors come last with such a request: one end of a SOCK_SEQPACKET pair, and a file of
  * the host (O_PATH), which the sandbox tries to open. PID 1 starts the command's process and
  * measures itself while that one gets ready; the process measures itself where only execve(2) is
- * left to do. Each sends its half of the report as one message, in whatever order, and the process
- * waits for one byte, PROBE_GO. Anything else, as the end of the socket, ends it unstarted.
+ * left to do. With PID 1's half it compares all with what came as EXPECT (wire/probe_expect.h), sends the report as
+ * one message, and runs the command when there is no difference, else ends.
  *
- * Both ends are x86-64, so the halves are one structure of fixed size; PID 1's is sent up to the
- * last mount that is filled in.
+ * Both ends are x86-64, so the report is one structure of fixed size, sent up to the last mount
+ * that is filled in.
  *
- * The sender is hostile to the host: probe_decode is the only reader. It checks that the structure
+ * The sender is hostile to the host: probe_check is the only reader. It checks that the structure
  * is of this version and well-formed (numbers in range, texts printable and ended, unused room
- * zero); whether the walls are as asked for is receipt/'s to say.
+ * zero); whether the walls are as asked for is probe_compare's to say.
  */
 #include "base/err.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROBE_MAGIC = 0x50524942 /* "BIRP" */, PROBE_VERSION = 3, PROBE_GO = 'G' };
+enum { PROBE_MAGIC = 0x50524942 /* "BIRP" */, PROBE_VERSION = 4 };
 
 enum probe_call {
 #define CALL(id, ...) PROBE_CALL_##id,
@@ -133,17 +133,16 @@ struct probe_map {
 	uint32_t inside, outside, count;
 };
 
-enum probe_half { PROBE_OF_COMMAND = 1, PROBE_OF_INIT = 2, PROBE_WHOLE = 3 };
 struct probe_head {
 	uint32_t magic, version;
-	uint32_t half, pad;
+	uint32_t differences; /* that the process found: not zero = it runs nothing */
+	uint32_t pad;
 };
 
 struct probe {
-	struct probe_head command_head; /* the command's half */
-	struct probe_command command;
-	struct probe_head head; /* PID 1's half, from here on */
-	struct probe_task init;
+	struct probe_head head;
+	struct probe_command command; /* by the command's process */
+	struct probe_task init;	      /* by PID 1, from here on */
 	struct probe_world world;
 	uint32_t uid_maps, gid_maps, ifs, mounts; /* how many of the following are filled in */
 	struct probe_map uid_map[PROBE_MAPS_MAX], gid_map[PROBE_MAPS_MAX];
@@ -155,18 +154,14 @@ struct probe {
 	struct probe_mount mount[PROBE_MOUNTS_MAX];
 };
 
-enum {
-	PROBE_COMMAND_SIZE = offsetof(struct probe, head),
-	PROBE_INIT_AT = offsetof(struct probe, head),
-	PROBE_INIT_MAX = sizeof(struct probe) - PROBE_INIT_AT,
-};
-/* How many bytes of PID 1's half are sent: those before the first mount that is not there. */
-static inline size_t probe_init_size(const struct probe *p)
+/* How many bytes of it are sent: those before the first mount that is not there. */
+static inline size_t probe_size(const struct probe *p)
 {
-	return offsetof(struct probe, mount) - PROBE_INIT_AT + p->mounts * sizeof(p->mount[0]);
+	return offsetof(struct probe, mount) + p->mounts * sizeof(p->mount[0]);
 }
-/* Read one message, all of it, into its half of *ret: that half, or -EPROTO with what is wrong. */
-int must_check probe_decode(const void *p, size_t n, struct probe *ret, struct err *e);
+/* Is a message of n bytes at p, which has room for the largest, a report? 0 or -EPROTO with what is wrong. Mounts that
+ * are not filled in are not looked at. */
+int must_check probe_check(const struct probe *p, size_t n, struct err *e);
 
 extern const char *const probe_call_names[PROBE_CALLS];
 extern const uint16_t probe_call_wants[PROBE_CALLS];

@@ -42,7 +42,6 @@ enum req_flags {
 	REQ_GITIGNORE = 1u << 9, /* pack out: leave out what .gitignore files name */
 	REQ_SOLE = 1u << 10,     /* exec: the sandbox lives only for this one: no guard needed without a leaf */
 	REQ_FD_MEASURE = 1u << 11, /* exec: two descriptors came last, a socket and a file of the host: see wire/probe.h */
-	REQ_TRY_NET = 1u << 12,    /* with it: nothing may be reached, so try */
 	REQ_DETAIL = 1u << 13,   /* stat, list, watch: records also have GROUP, XATTR, REAL; of a watch all that STAT has */
 	REQ_IN_PLACE = 1u << 14, /* write: the file that is there, from its beginning, instead of a new one in its place */
 };

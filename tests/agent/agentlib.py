@@ -25,7 +25,7 @@ DONE, EXIT, SIGNALLED, ERROR = range(4)
 WINDOW = 256 * 1024
 FIELDS = {"kind": 1, "flags": 2, "arg": 3, "env": 4, "cwd": 5, "user": 6, "rows": 7, "cols": 8, "path": 9,
           "path2": 10, "mode": 11, "offset": 12, "length": 13, "depth": 14, "port": 15, "nsec": 16, "entropy": 17,
-          "umask": 18, "xattrs": 19, "xattr": 20, "how": 32, "code": 33, "errno": 34, "text": 35, "utime": 36, "stime": 37, "maxrss": 38,
+          "umask": 18, "xattrs": 19, "xattr": 20, "expect": 21, "how": 32, "code": 33, "errno": 34, "text": 35, "utime": 36, "stime": 37, "maxrss": 38,
           "wall": 39, "name": 48, "type": 49, "size": 50, "uid": 51, "gid": 52, "mtime": 53, "target": 54,
           "event": 55, "value": 56, "owner": 57, "blocks": 58, "group": 59,
           "real": 60, "real_type": 61, "real_mode": 62}
@@ -258,6 +258,37 @@ class Agent:
 
     def __exit__(self, *_):
         self.close()
+
+
+def pid1(a):
+    """brig-init as seen from here: the child of unshare."""
+    with open(f"/proc/{a.proc.pid}/task/{a.proc.pid}/children", encoding="ascii") as f:
+        return int(f.read().split()[0])
+
+
+def fds(a):
+    """What PID 1 has open, by kind; None where only root may look."""
+    at = f"/proc/{pid1(a)}/fd"
+    try:
+        return sorted(os.readlink(f"{at}/{fd}").split(":")[0] for fd in os.listdir(at))
+    except PermissionError:
+        return None
+    except FileNotFoundError:  # closed while we looked
+        return fds(a)
+
+
+def processes(a):
+    """The children of PID 1."""
+    with open(f"/proc/{pid1(a)}/task/{pid1(a)}/children", encoding="ascii") as f:
+        return f.read().split()
+
+
+def settles(t, a, want, get, what):
+    """get(a) becomes want: children are ended and reaped in turns of the loop."""
+    stop = time.monotonic() + 15
+    while (now := get(a)) != want and time.monotonic() < stop:
+        a.ping()
+    t.eq(now, want, what)
 
 
 class Tap:

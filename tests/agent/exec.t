@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """Programs: output, input, exits, errors, users' defaults, terminals."""
+import fcntl
 import hashlib
 import os
+import select
 import signal
 import socket
+import struct
 import sys
 import tempfile
+import termios
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agentlib import *  # noqa: E402,F403
@@ -179,6 +184,32 @@ sys.stdin.readline()
         t.ok(s.out[OUT].endswith(b"20000\r\n"), "all of a terminal's output comes before the result", s.out[OUT][-50:])
 
 
+def last_words_on_a_terminal(t):
+    """The host reads nothing while a command with a job in the background ends: what it wrote is there when it reads again."""
+    with tempfile.TemporaryDirectory() as d, Agent() as a:
+        os.chmod(d, 0o777)
+        gate = os.path.join(d, "gate")
+        os.mkfifo(gate)
+        os.chmod(gate, 0o666)
+        s = a.exec("sh", "-c", f"sleep 60 & echo up; cat {gate} >/dev/null; seq 600", flags=TTY)
+        s.wait(lambda s: b"up" in s.out[OUT])
+        full = [a.exec("cat", "/dev/zero", auto=False) for _ in range(4)]
+        waiting, since = -1, time.monotonic()
+        while time.monotonic() - since < 0.3:  # nothing more comes: the agent's queue is full
+            select.select([], [], [], 0.02)
+            n = struct.unpack("i", fcntl.ioctl(a.sock, termios.FIONREAD, b"\0" * 4))[0]
+            if n != waiting or n == 0:
+                waiting, since = n, time.monotonic()
+        with open(gate, "wb"):
+            pass
+        select.select([], [], [], 0.5)  # longer than the agent waits for a terminal's other users
+        s.wait()
+        t.ok(s.out[OUT].endswith(b"\r\n600\r\n"), "a terminal is read to its end first", s.out[OUT][-50:])
+        for f in full:
+            f.signal(signal.SIGKILL)
+            f.reset()
+
+
 def signals(t):
     with Agent() as a:
         s = a.exec("sleep", "60")
@@ -193,6 +224,43 @@ def signals(t):
         s = a.exec("sh", "-c", "echo $$")
         s.wait()
         t.eq(int(s.out[OUT]), s.pid, "START carries the command's own pid")
+
+
+def resets(t):
+    with Agent() as a:
+        for i in range(300):
+            s = a.exec("sleep", "1000")
+            stop = time.monotonic() + i % 30 / 10000
+            while time.monotonic() < stop:
+                pass
+            s.reset()
+            s.wait()
+        settles(t, a, [], processes, "wherever a reset meets a start, nothing of the command stays")
+    # the agent, with no descriptor left to look for processes with: a request that is not whole yet holds the last ones
+    with Agent(setup="ulimit -n 32;") as a:
+        s = a.exec("sleep", "1000")
+        s.wait(lambda s: s.pid)
+        if (there := fds(a)) is None:
+            return
+        some, n = [], 32 - len(there)
+        while n > 8:
+            more = a.exec("sleep", "1000")
+            more.wait(lambda s: s.pid)
+            some.append(more)
+            n = 32 - len(fds(a))
+        body = message(kind=EXEC, arg=["true"], flags=FD_STDIO | STDIN)
+        a.frame(OPEN, 900, 0, body[:8], MORE | FDS, [0] * n)
+        a.ping()
+        t.eq(len(fds(a)), 32, "all are taken")
+        s.reset()
+        for _ in range(50):
+            a.ping()
+        t.eq(s.result, None, "a reset is not over before it is known that nothing is left")
+        for x in some:  # their descriptors go, and the sweep gets them
+            x.signal(signal.SIGKILL)
+            x.wait()
+        s.wait()
+        settles(t, a, [], processes, "then nothing is")
 
 
 def port(t):
@@ -221,38 +289,43 @@ c.close()
         t.eq((p.result["how"], p.result["errno"]), (ERROR, 111), "nobody listens: connection refused")
 
 
-def ask_measured(t, a, flags, word):
-    """One command that is measured; whoever measures first, both halves come before the word is waited for."""
+EXPECT = struct.pack("<II8QQQII", 4, 0, *range(8), 1 << 30, 1000, 0, 0) + bytes(3 * 72)  # of walls that stand nowhere
+
+
+def ask_measured(a, flags, expect):
+    """One command that is measured. Its stream, and what it reports."""
     sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     outside = os.open("/proc/version", os.O_PATH)
-    s = a.exec("sh", "-c", "echo ran; ls /proc/self/fd | wc -l", flags=flags | FD_MEASURE,
-               fds=[theirs.fileno(), outside])
+    fields = {"expect": expect} if expect is not None else {}
+    s = a.exec("sh", "-c", "echo ran", flags=flags | FD_MEASURE, fds=[theirs.fileno(), outside], **fields)
     theirs.close()
     os.close(outside)
     sock.settimeout(60)
-    halves = sorted(sock.recv(1 << 16)[:16] for _ in range(2))
-    t.eq(halves, [b"BIRP\x03\0\0\0" + bytes([n, *7 * [0]]) for n in (1, 2)], "both halves of a report come")
-    if word:
-        sock.send(word)
-    sock.close()
     s.wait()
-    if word == b"G":
-        t.eq((s.out[OUT].split(), s.result.get("code")), ([b"ran", b"4"], 0), "the word came, and nothing else stays open")
-    else:
-        t.eq((s.out[OUT], s.result["how"], s.result.get("errno")), (b"", ERROR, 125), f"{word}: it was called off: {s.text}")
+    reports = []
+    while report := sock.recv(1 << 16):
+        reports.append(report)
+    sock.close()
+    return s, reports
 
 
 def measured(t):
-    """Nothing runs before the word came, in the first command (which borrows PID 1's memory), in later ones, and with
-    a guard."""
-    for first in (b"x", b"", b"G"):
-        with Agent() as a:
-            ask_measured(t, a, SOLE, first)
-            ask_measured(t, a, SOLE, b"G")
-    with Agent() as a:
-        for flags in (SOLE, 0):
-            for word in (b"G", b"x", b"", b"G"):
-                ask_measured(t, a, flags, word)
+    """Where the walls are not as expected nothing runs: in the first command (which borrows PID 1's memory), in later
+    ones, and with a guard."""
+    with Agent("measure=walls") as a:
+        for flags in (SOLE, SOLE, 0, 0):
+            s, reports = ask_measured(a, flags, EXPECT)
+            t.eq([r[:8] for r in reports], [b"BIRP\x04\0\0\0"], "one report comes")
+            t.ok(struct.unpack_from("<I", reports[0], 8)[0] > 0, "the differences are counted")
+            t.eq((s.out[OUT], s.result["how"], s.result.get("errno")), (b"", ERROR, 125), f"nothing ran: {s.text}")
+        s = a.exec("sh", "-c", "echo ran")
+        s.wait()
+        t.eq(s.out[OUT], b"ran\n", "one that is not to be measured runs")
+    for args, expect in (((), EXPECT), (("measure=net",), None), (("measure=net",), EXPECT[:-1]), (("measure=net",), b"\5" + EXPECT[1:]),
+                         (("measure=net",), EXPECT[:5] + b"\xff" + EXPECT[6:]), (("measure=net",), EXPECT[:-72] + b"x" * 72)):
+        with Agent(*args) as a:
+            s, reports = ask_measured(a, SOLE, expect)
+            t.eq((s.out[OUT], s.result["how"], s.result.get("errno"), reports), (b"", ERROR, 22, []), "not asked to measure, or malformed")
 
 
-main(output, stdin, errors, environment, descriptors, terminal, signals, measured, port)
+main(output, stdin, errors, environment, descriptors, terminal, last_words_on_a_terminal, signals, resets, measured, port)

@@ -24,7 +24,7 @@ ASK = struct.Struct("<IIIIQ36s68s68s4x")
 TELL = struct.Struct("<IIiIIIi36sQ68s68s256s")
 PING, START, KILL, LIST, END, FORGET, EGRESS = range(1, 8)
 REPLY, ENTRY, ENDED = 1, 2, 3
-LIVE, OVER = 2, 3
+STARTING, LIVE, OVER = 1, 2, 3
 REQUEST, RESPONSE, BODY, FIN = 1, 2, 3, 4
 
 
@@ -60,8 +60,8 @@ class Call:
         self.conn = conn
         kind, n = self.next_head()
         words = exactly(conn, n).split(b"\0")[:-1]
-        self.method, self.target = words[0].decode(), words[1].decode()
-        self.fields = {words[i].decode(): words[i + 1].decode() for i in range(2, len(words), 2)}
+        self.method, self.target = words[0].decode("latin1"), words[1].decode("latin1")
+        self.fields = {words[i].decode("latin1"): words[i + 1].decode("latin1") for i in range(2, len(words), 2)}
         assert kind == REQUEST
 
     def next_head(self):
@@ -142,7 +142,11 @@ class Keeper:
         if path == "/control/stat":
             return call.json(200, {"state": "running", "cpu_us": 1000, "cpu_count": 2, "mem_used": 10, "mem_total": 20,
                                    "mem_cache": 1, "disk_used": 3, "disk_total": 4})
-        if path == "/envd/health":
+        if path == "/control/denied":
+            return call.json(200, {"denied": self.world.denied.get(self.id, 0)})
+        if path == "/control/samples":
+            return call.json(200, {"cpu_count": 2, "mem_total": 20, "disk_total": 4, "samples": self.world.samples})
+        if path in ("/envd/health", "/control/ready"):
             return call.answer(204)
         # everything else is told back
         return call.json(200, {"id": self.id, "method": call.method, "target": call.target, "fields": call.fields,
@@ -169,6 +173,10 @@ class Spawner:
         self.can_pause = True
         self.refuse = {}  # op -> (errno, err_kind, words)
         self.hold = set()  # ops that are never answered
+        self.denied = {}  # by sandbox: what its gate has refused so far
+        self.late = False  # an ordered end comes after the answer to the order
+        self.samples = [[1700000000000, 500, 10, 1, 3], [1700000010000, 5000500, 11, 1, 3]]  # at, cpu, memory, cache, disk
+        self.starting = set()  # of an earlier asker, not there yet
         self.listener = None
         self.up()
 
@@ -237,6 +245,8 @@ class Spawner:
         if op == LIST:
             for sid, k in list(self.keepers.items()):
                 self.tell(conn, ENTRY, seq, value=LIVE, sid=sid, template=k.template, tenant=k.tenant)
+            for sid in list(self.starting):
+                self.tell(conn, ENTRY, seq, value=STARTING, sid=sid, template="base", tenant="x")
             for sid in list(self.ends):
                 self.tell(conn, ENTRY, seq, value=OVER, sid=sid, template="base", tenant="x")
             return self.tell(conn, REPLY, seq)
@@ -245,9 +255,15 @@ class Spawner:
         if op == FORGET:
             self.ends.pop(a["id"], None)
             return self.tell(conn, REPLY, seq)
+        if op == KILL and a["id"] in self.starting:
+            self.starting.discard(a["id"])
+            return self.tell(conn, REPLY, seq)
         if op == KILL:
             if a["id"] not in self.keepers:
                 return self.tell(conn, REPLY, seq, -2, 3, why="no such sandbox")
+            if self.late:
+                self.tell(conn, REPLY, seq)
+                return self.end(a["id"], "killed")
             self.end(a["id"], "killed")
             return self.tell(conn, REPLY, seq)
         return self.tell(conn, REPLY, seq)
@@ -257,7 +273,7 @@ class Spawner:
         k = self.keepers.pop(sid, None)
         if k:
             k.end()
-        text = b"" if how is None else json.dumps({"how": how, "memory_peak": 1, "cpu_us": 2}).encode()
+        text = b"" if how is None else json.dumps({"how": how, "memory_peak": 1, "cpu_us": 2, "denied": self.denied.get(sid, 0)}).encode()
         self.ends[sid] = text
         for c in list(self.conns):
             try:
@@ -269,7 +285,7 @@ class Spawner:
 class Daemon:
     """A brigd with a configuration of its own and the stand-in behind it."""
 
-    def __init__(self, more="", pool=0):
+    def __init__(self, more="", pool=0, unix=False):
         self.dir = tempfile.mkdtemp(prefix="brigd-api-")
         self.box = os.path.join(self.dir, "box")
         os.mkdir(self.box)
@@ -280,7 +296,7 @@ class Daemon:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
         with open(self.config, "w", encoding="utf-8") as f:
-            f.write(f"version: 1\nlisten: 127.0.0.1:{self.port}\nstate: {self.state}\n"
+            f.write(f"version: 1\nlisten: {f'unix:{self.dir}/http.sock' if unix else f'127.0.0.1:{self.port}'}\nstate: {self.state}\n"
                     f"spawn: {self.dir}/spawn.sock\n{more}templates:\n  base:\n    pool: {pool}\n    egress: any\n"
                     "  code-interpreter-v1:\n    alias: [code]\n")
         self.p = None
@@ -380,17 +396,22 @@ def until(fn, seconds, what):
         time.sleep(0.005)
 
 
-def main(*args):
+def main(daemon=None):
+    """Run the cases; then the daemon they used ends."""
     bad = 0
-    for i, fn in enumerate(CASES, 1):
-        try:
-            fn(*args)
-            print(f"ok {i} - {fn.__name__}", flush=True)
-        except Exception:  # a failed case is a line, and the next one runs
-            bad += 1
-            print(f"not ok {i} - {fn.__name__}", flush=True)
-            for line in traceback.format_exc().splitlines():
-                print("# " + line)
+    try:
+        for i, fn in enumerate(CASES, 1):
+            try:
+                fn()
+                print(f"ok {i} - {fn.__name__}", flush=True)
+            except Exception:  # a failed case is a line, and the next one runs
+                bad += 1
+                print(f"not ok {i} - {fn.__name__}", flush=True)
+                for line in traceback.format_exc().splitlines():
+                    print("# " + line)
+    finally:
+        if daemon is not None:
+            daemon.close()
     print(f"1..{len(CASES)}")
     return 1 if bad else 0
 

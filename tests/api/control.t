@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 """The control API: every path, every refusal, two tenants."""
+import re
+import shutil
+import subprocess
 import sys
 import threading
 import urllib.parse
@@ -34,7 +37,7 @@ def create_get_kill():
     eq(D.ask("DELETE", f"/sandboxes/{b['sandboxID']}")[0], 204)
     err(D.ask("DELETE", f"/sandboxes/{b['sandboxID']}"), 404)
     err(D.ask("GET", f"/sandboxes/{b['sandboxID']}"), 404)
-    until(lambda: not D.spawn.ends, 5, "the end is forgotten by brig-spawn")
+    until(lambda: not D.spawn.ends, 20, "the end is forgotten by brig-spawn")
 
 
 @case
@@ -198,8 +201,8 @@ def a_life_that_ends_in_a_pause():
     k = D.spawn.keepers[b["sandboxID"]]
     ok(k.timeout > 1000, "its keeper waits a little longer")
     until(lambda: k.paused, 10, "it is paused when its time is over")
-    until(lambda: D.ask("GET", f"/sandboxes/{b['sandboxID']}")[2]["state"] == "paused", 5, "state")
-    eq(k.timeout, 0)
+    until(lambda: D.ask("GET", f"/sandboxes/{b['sandboxID']}")[2]["state"] == "paused", 20, "state")
+    until(lambda: k.timeout == 0, 20, "a paused one has no end")
 
 
 @case
@@ -242,21 +245,133 @@ def lists_by_metadata_state_template_and_page():
 
 
 @case
+def ended_ones_in_pages():
+    ids = [D.create()["sandboxID"] for _ in range(5)]
+    for i in ids:
+        eq(D.ask("DELETE", f"/sandboxes/{i}")[0], 204)
+    s, f, whole = D.ask("GET", "/v2/sandboxes/ended")
+    eq((s, "x-next-token" in f, {x["sandboxID"] for x in whole[:5]}), (200, False, set(ids)))
+    eq([(x["state"], x["how"], x["templateID"]) for x in whole[:5]], [("ended", "killed", "base")] * 5)
+    seen, token = [], ""
+    while True:
+        s, f, page = D.ask("GET", f"/sandboxes/ended?limit=2&nextToken={token}")
+        eq(s, 200)
+        seen += page
+        token = f.get("x-next-token", "")
+        if not token:
+            break
+    eq(seen, whole)
+    s, f, page = D.ask("GET", "/sandboxes/ended?template=none&limit=2")
+    ok((s, page) == (200, []) and f["x-next-token"], "a page without any of the template goes on")
+    eq(D.ask("GET", "/sandboxes/ended?template=base")[2], [x for x in whole if x["templateID"] == "base"])
+    for bad in ("limit=0", "limit=1001", "limit=x", "nextToken=x", "template=" + "x" * 64):
+        err(D.ask("GET", "/sandboxes/ended?" + bad), 400, bad.split("=")[0])
+
+
+@case
 def metrics_logs_and_prometheus():
     b = D.create()
     s, _, m = D.ask("GET", f"/sandboxes/{b['sandboxID']}/metrics")
     eq(s, 200)
     for k in ("timestamp", "timestampUnix", "cpuCount", "cpuUsedPct", "memUsed", "memTotal", "memCache", "diskUsed", "diskTotal"):
         ok(k in m[0], k)
-    eq(D.ask("GET", f"/sandboxes/{b['sandboxID']}/metrics?end=5")[2], [])
-    err(D.ask("GET", f"/sandboxes/{b['sandboxID']}/metrics?start=x"), 400)
-    eq(D.ask("GET", f"/sandboxes/metrics?sandbox_ids={b['sandboxID']}")[2]["sandboxes"][b["sandboxID"]]["memTotal"], 20)
-    eq(D.ask("GET", f"/sandboxes/metrics?sandbox_ids={b['sandboxID']}", key=D.other)[2], {"sandboxes": {}})
+    path = f"/sandboxes/{b['sandboxID']}/metrics"
+    eq([(x["timestampUnix"], x["memUsed"]) for x in m], [(1700000000, 10), (1700000010, 11)], "oldest first")
+    eq((m[1]["timestamp"], round(m[1]["cpuUsedPct"], 3)), ("2023-11-14T22:13:30.000Z", 50.0), "5 s of processor in 10")
+    for q, want in (("end=5", []), ("start=1700000001", [1700000010]), ("end=1700000000", [1700000000]),
+                    ("start=1700000000&end=1700000010", [1700000000, 1700000010]), ("start=9999999999", [])):
+        eq([x["timestampUnix"] for x in D.ask("GET", f"{path}?{q}")[2]], want, q)
+    for bad in ("start=x", "end=-1", "start=1x", "end="):
+        err(D.ask("GET", f"{path}?{bad}"), 400, bad.split("=")[0])
+    # what a keeper may say
+    good = D.spawn.samples
+    for lie in ([[1, 2]], [5], [["x"] * 5], [[1 << 62] * 5], [[-1] * 5], [[1.5] * 5], [None] * 2000):
+        D.spawn.samples = lie + good[:1]
+        s, _, m = D.ask("GET", path)
+        ok(s == 200 and len(m) <= 2 and all(x["memUsed"] >= 0 for x in m), lie[:2])
+    D.spawn.samples = "x"
+    err(D.ask("GET", path), 502)
+    D.spawn.samples = good
+    ids = [b["sandboxID"]] + [D.create()["sandboxID"] for _ in range(5)]
+    rival = D.create(key=D.other)["sandboxID"]
+    got = D.ask("GET", "/sandboxes/metrics?sandbox_ids=" + ",".join([*ids, rival, ids[0], "", "x", "i" + "0" * 20]))[2]["sandboxes"]
+    eq((set(got), got[ids[3]]["memTotal"]), (set(ids), 20))
+    eq(D.ask("GET", f"/sandboxes/metrics?sandbox_ids={ids[0]}", key=D.other)[2], {"sandboxes": {}})
+    D.spawn.calls["/control/stat"] = lambda k, c: c.conn.close() if k.id == ids[1] else k.usual(c)
+    eq(set(D.ask("GET", "/sandboxes/metrics?sandbox_ids=" + ",".join(ids))[2]["sandboxes"]), set(ids) - {ids[1]}, "who answers")
+    D.spawn.calls.clear()
+    err(D.ask("GET", "/sandboxes/metrics"), 400, "sandbox_ids")
+    err(D.ask("GET", "/sandboxes/metrics?sandbox_ids=" + "a," * 100), 400, "sandbox_ids")
     log = D.ask("GET", f"/v2/sandboxes/{b['sandboxID']}/logs")[2]["logs"]
     ok("created" in log[0]["message"] and log[0]["level"] == "info", log)
     key = D.make_key("--scopes", "metrics")
     s, _, text = D.ask("GET", "/metrics", key=key)
-    ok(s == 200 and b"brig_created_total" in text and b'brig_create_seconds_bucket{le="+Inf"}' in text, text)
+    ok(s == 200 and b"brig_created_total" in text and b'brig_create_seconds_bucket{start="cold",le="+Inf"}' in text, text)
+    exposition(text.decode())
+
+
+@case
+def what_gates_refused_is_counted_once():
+    key = D.make_key("--scopes", "metrics")
+    count = lambda: int(re.search(rb"^brig_denied_total (\d+)$", D.ask("GET", "/metrics", key=key)[2], re.M)[1]) - before
+    before = 0
+    before = count()
+    a, b, c = (D.create()["sandboxID"] for _ in range(3))
+    said = D.spawn.denied
+    said.update({a: 3, b: 4})
+    eq((count(), count()), (7, 7), "of all that live")
+    said[a] = 5
+    eq(count(), 9, "what came since")
+    for lie in (-1, "x", None, 2, 1.5, 1 << 70):
+        said[a] = lie
+        eq(count(), 9, f"{lie} makes no sense")
+    said[a] = 6
+    D.spawn.calls["/control/denied"] = lambda k, call: call.conn.close() if k.id == b else k.usual(call)
+    eq(count(), 10, "one does not answer")
+    D.spawn.calls.clear()
+    for late in (True, False):
+        D.spawn.late = late
+        said[a] += 10
+        eq(D.ask("DELETE", f"/sandboxes/{a}")[0], 204)
+        until(lambda: count() == 20 + 10 * (not late), 20, f"the last ones come with its end, {late}")
+        a = c
+        said[c] = 0
+    D.spawn.late = False
+    said[b] += 1
+    D.spawn.end(b, "exit")
+    until(lambda: count() == 31, 20, "and so does that of one that ends by itself")
+
+
+def exposition(text):
+    """Prometheus' text format: families in one piece, each with HELP and TYPE, no sample twice, histograms that add up."""
+    families, samples, family = {}, {}, None
+    ok(text.endswith("\n"), "the last line has an end")
+    for line in text.splitlines():
+        m = re.fullmatch(r"# (HELP|TYPE) ([a-z_]+) (.+)", line)
+        if m and m[1] == "HELP":
+            family = m[2]
+            ok(family not in families, f"{family} is in one piece")
+            families[family] = None
+        elif m:
+            eq((m[2], families[m[2]]), (family, None), "TYPE comes once, after HELP")
+            ok(m[3] in ("counter", "gauge", "histogram"), line)
+            families[family] = m[3]
+        else:
+            m = re.fullmatch(r'([a-z_]+)((?:\{(?:[a-z_]+="[^"\\\n]*",?)+\})?) ([0-9.e+-]+)', line)
+            ok(m, line)
+            kind = families[family]
+            names = [family + x for x in ("_bucket", "_sum", "_count")] if kind == "histogram" else [family]
+            ok(m[1] in names and (kind == "counter") == family.endswith("_total"), f"{line}: of {family}, a {kind}")
+            ok(m[1] + m[2] not in samples and float(m[3]) >= 0, line)
+            samples[m[1] + m[2]] = float(m[3])
+    for start in ("cold", "warm"):
+        row = [v for k, v in samples.items() if k.startswith(f'brig_create_seconds_bucket{{start="{start}"')]
+        eq(row, sorted(row))
+        eq(samples[f'brig_create_seconds_bucket{{start="{start}",le="+Inf"}}'], samples[f'brig_create_seconds_count{{start="{start}"}}'])
+    promtool = shutil.which("promtool")
+    if promtool:
+        r = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+        eq((r.returncode, r.stdout, r.stderr), (0, "", ""))
 
 
 @case
@@ -292,8 +407,4 @@ def bodies_that_are_no_json():
 
 
 if __name__ == "__main__":
-    try:
-        RC = apilib.main()
-    finally:
-        D.close()
-    sys.exit(RC)
+    sys.exit(apilib.main(D))

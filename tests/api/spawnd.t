@@ -14,89 +14,16 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from apilib import (ASK, END, ENDED, ENTRY, EGRESS, FIN, FORGET, KILL, LIST, LIVE, OVER, PING, REPLY, REQUEST, START,  # noqa: E402
-                    cstr, exactly, piece)
+from apilib import ASK, END, EGRESS, FIN, FORGET, KILL, LIST, LIVE, OVER, PING, REQUEST, START, exactly, piece  # noqa: E402
 from brigtest import case, eq, main, ok, until  # noqa: E402
 import reap  # noqa: E402
+from spawnlib import Asker, Tell  # noqa: E402
 
-TELL = struct.Struct("<IIiIIIi36sQ68s68s256s")
 TEMPLATE, NONE, NARROW, SET = range(4)
-INVALID, DENIED, NOT_FOUND, CONFLICT, LIMITED = 1, 2, 3, 4, 5
+INVALID, DENIED, NOT_FOUND, CONFLICT, LIMITED, UNSUPPORTED = 1, 2, 3, 4, 5, 6
 KILLS = int(os.environ.get("BRIG_KILLS", "20"))
 SEED = int(os.environ.get("BRIG_SEED", str(random.SystemRandom().randrange(1 << 32))))
 print(f"# BRIG_SEED={SEED} BRIG_KILLS={KILLS}")
-
-
-class Tell:
-    def __init__(self, p):
-        (self.kind, self.seq, self.ret, self.fault, n, self.value, self.pid, sid, self.time_ms, template, tenant,
-         why) = TELL.unpack(p[:TELL.size])
-        self.id, self.template, self.tenant, self.why = cstr(sid), cstr(template), cstr(tenant), cstr(why)
-        self.text = p[TELL.size:].decode()
-        eq(len(p) - TELL.size, n, "size of a tell")
-
-    def __repr__(self):
-        return repr(vars(self))
-
-
-class Asker:
-    """A connection to brig-spawn."""
-
-    def __init__(self, sock):
-        self.sock, self.seq, self.heard, self.ended = sock, 0, {}, {}
-
-    def ask(self, op, sid="", template="", tenant="", timeout_ms=0, egress=0, text=b""):
-        self.seq += 1
-        self.sock.send(ASK.pack(op, self.seq, len(text), egress, timeout_ms, sid.encode(), template.encode(),
-                                tenant.encode()) + text)
-        return self.seq
-
-    def take(self, seconds=60):
-        self.sock.settimeout(seconds)
-        p = self.sock.recv(1 << 17)
-        if not p:
-            raise EOFError
-        t = Tell(p)
-        if t.kind == ENDED:
-            ok(t.id not in self.ended, f"{t.id} ended twice")
-            self.ended[t.id] = t.text
-        else:
-            self.heard.setdefault(t.seq, []).append(t)
-
-    def reply(self, seq):
-        """The answer; of a LIST the entries too."""
-        while not (self.heard.get(seq) and self.heard[seq][-1].kind == REPLY):
-            self.take()
-        return self.heard.pop(seq)
-
-    def do(self, op, *a, **kw):
-        return self.reply(self.ask(op, *a, **kw))[-1]
-
-    def start(self, sid, **kw):
-        kw = {"template": "base", "tenant": "t1", "timeout_ms": 600000, **kw}
-        return self.ask(START, sid, **kw)
-
-    def started(self, sid, **kw):
-        t = self.reply(self.start(sid, **kw))[-1]
-        eq((t.ret, t.why), (0, ""), f"START {sid}")
-        return t
-
-    def list(self):
-        entries = self.reply(self.ask(LIST))[:-1]
-        eq(len({t.id for t in entries}), len(entries), "ids in a list")
-        return {t.id: t for t in entries}
-
-    def wait_end(self, sid):
-        while sid not in self.ended:
-            self.take()
-        return self.ended[sid]
-
-    def end(self, sid):
-        """End it and forget it."""
-        eq(self.do(KILL, sid).ret, 0, "KILL")
-        text = self.wait_end(sid)
-        eq(self.do(FORGET, sid).ret, 0, "FORGET")
-        return text
 
 
 CONFIG = """version: 1
@@ -108,8 +35,11 @@ templates:
   any: {profile: %s, egress: any}
   broken: {profile: /nonexistent/profile.yaml}
   timed: {profile: %s}
+  proxied: {profile: %s, egress: any}
+  trusting: {profile: %s, egress: any}
 """
 PROFILE = "version: 1\nmemory: 128M\ndisk: 16M\n"
+PROXY = "  proxy: {address: '10.0.0.5:3128', names: %s}\n"
 RULES = PROFILE + "egress:\n  version: 1\n  rules:\n  - {host: example.com, ports: 443}\n"
 
 
@@ -120,7 +50,8 @@ class World:
         self.m, self.own = m, own
         self.sock_path = m.path("spawn.sock")
         self.profiles = [m.put(f"{n}.yaml", t) for n, t in (("base", PROFILE), ("rules", RULES), ("any", RULES),
-                                                            ("timed", PROFILE + "timeout: 5s\n"))]
+                                                            ("timed", PROFILE + "timeout: 5s\n"), ("proxied", RULES + PROXY % "gate"),
+                                                            ("trusting", RULES + PROXY % "proxy"))]
         self.config = m.put("brigd.yaml", CONFIG % tuple(self.profiles) + extra)
         self.ask, self.p = None, None
         self.up()
@@ -194,7 +125,8 @@ class World:
                 self.ask.do(KILL, sid)
                 self.ask.wait_end(sid)
             self.ask.do(FORGET, sid)
-        eq(sorted(n for n in os.listdir(self.box) if not n.startswith(".")), [], "files left")
+        # a refused start is told before its keeper has gone, and the files go with that
+        until(lambda: all(n.startswith(".") for n in os.listdir(self.box)), 20, "files left")
         self.ask.sock.close()
         self.p.terminate()
         eq(self.p.wait(20), 0, "exit code of brig-spawn")
@@ -396,7 +328,7 @@ def what_may_leave(m):
     for name, kw in (("plain", {"template": "rules"}), ("none", {"template": "rules", "egress": NONE}),
                      ("narrow", {"template": "rules", "egress": NARROW, "text": deny}),
                      ("nothing", {"egress": NARROW, "text": deny}),
-                     ("set", {"template": "any", "egress": SET, "text": chosen})):
+                     ("set", {"template": "any", "egress": SET, "text": chosen}), ("proxied", {"template": "proxied", "egress": SET, "text": chosen})):
         ids[name] = new_id()
         a.started(ids[name], **kw)
     show = lambda n: m.brig("egress", "show", ids[n])
@@ -408,6 +340,14 @@ def what_may_leave(m):
     ok(b"allow example.com:443" in r and b"deny evil.example" in r, r)
     r = show("set").out
     ok(b"chosen.example" in r and b"example.com" not in r.replace(b"chosen.example", b"") and b"deny 10.0.0.0/8" in r, r)
+    ok(b"proxy" not in r, r)
+    r = show("proxied").out
+    ok(b"proxy address 10.0.0.5:3128\n" in r and b"chosen.example" in r and b"allow example.com" not in r, f"the operator's proxy, the caller's rules: {r}")
+    ok(b"\ndeny 10.0.0.5:3128\n" in r, f"which is not theirs to speak to: {r}")
+    for text, fault in ((b'{"version": 1, "proxy": {"address": "10.0.0.6:1"}}', DENIED), (b'{"version": 1, "rules": [{"host": "a.b", "ports": 1, "via": "direct"}]}', DENIED)):
+        eq(a.reply(a.start(new_id(), template="proxied", egress=SET, text=text))[-1].fault, fault, f"a caller's {text}")
+    t = a.reply(a.start(new_id(), template="trusting", egress=SET, text=chosen))[-1]
+    ok(t.fault == INVALID and "names: gate" in t.why, f"{t}")
     script = "import socket\ntry: socket.getaddrinfo('denied.example', 443)\nexcept OSError: pass"
     body = json.dumps({"process": {"cmd": "/usr/bin/python3", "args": ["-c", script]}}).encode()
     status, _ = w.call(ids["plain"], "/envd/process.Process/Start", struct.pack(">BI", 0, len(body)) + body, "POST",
@@ -416,11 +356,50 @@ def what_may_leave(m):
     records = lambda: [json.loads(x) for x in w.call(ids["plain"], "/control/records")[1].splitlines()]
     until(lambda: [r for r in records() if r.get("name") == "denied.example" and r["verdict"] == "deny"], 20,
           lambda: f"a record: {records()}")
+    refused = sum(max(1, r.get("suppressed", 0)) for r in records() if r["verdict"] == "deny" and r["event"] != "policy")
+    eq(json.loads(w.call(ids["plain"], "/control/denied")[1]), {"denied": refused}, "counted")
     t = a.do(EGRESS, ids["plain"], egress=NARROW, text=deny)
     eq((t.ret, t.why), (0, ""), "EGRESS")
     ok(b"deny evil.example" in show("plain").out, "other rules")
     eq(a.do(EGRESS, ids["plain"], egress=SET, text=chosen).fault, DENIED, "what the template does not say")
+    eq(a.do(EGRESS, ids["plain"], egress=NONE).ret, 0, "nothing from now on")
+    r = show("plain")
+    ok(r.rc == 0 and b"allow" not in r.out, r)
+    eq(a.do(EGRESS, ids["plain"]).ret, 0, "the template's again")
+    ok(b"allow example.com:443" in show("plain").out, "the rules are back")
+    eq(a.do(EGRESS, ids["none"], egress=NONE).ret, 0, "nothing, where nothing was")
+    t = a.do(EGRESS, ids["none"])
+    ok(t.fault == UNSUPPORTED and "no gate" in t.why, t)
     eq(a.do(EGRESS, new_id(), egress=NONE).fault, NOT_FOUND, "of none")
+    end = json.loads(a.end(ids["plain"]))
+    ok((end["how"], end["denied"] >= refused > 0) == ("killed", True), f"the end says it, too: {end}, {refused} before")
+    w.close()
+
+
+@case
+def other_address_ranges(m):
+    """The kernel's set follows the rules, also where the keeper may not change it (as root it is nobody's root): what the new
+    ranges hold comes to the gate, what only the old ones held is refused by the kernel. Nothing of it is permitted."""
+    w = World(m)
+    a, sid, seen = w.ask, new_id(), 0
+    rules = lambda net: json.dumps({"version": 1, "rules": [{"cidr": net, "ports": 81}]}).encode()
+    a.started(sid, template="any", egress=SET, text=rules("1.0.0.0/24"))
+    hosts = ("1.0.0.1", "1.1.1.1", "8.8.4.4")
+    script = "import socket\nfor h in %r:\n    s = socket.socket(); s.settimeout(20)\n    try: s.connect((h, 82)); s.recv(1)\n    except OSError: pass" % (hosts,)
+    body = json.dumps({"process": {"cmd": "/usr/bin/python3", "args": ["-c", script]}}).encode()
+    for turn, inside in enumerate(hosts):
+        if turn > 0:
+            t = a.do(EGRESS, sid, egress=SET, text=rules(inside[:-1] + "0/24"))
+            eq((t.ret, t.why), (0, ""), "EGRESS")
+        eq(w.call(sid, "/envd/process.Process/Start", struct.pack(">BI", 0, len(body)) + body, "POST", "application/connect+json")[0], 200, "a command")
+        records = lambda: [json.loads(x) for x in w.call(sid, "/control/records")[1].splitlines()][seen:]
+        want = {(h, "connect" if h == inside else "packet", "port" if h == inside else "raw_ip") for h in hosts}
+        # equal refusals of a minute are one record: what the turn before was told is not told again
+        told = lambda: {(r["orig_dst"], r["event"], r["reason"]) for r in records() if r["event"] in ("connect", "packet")}
+        fresh = {x for x in want if turn == 0 or x[0] == inside}
+        until(lambda: fresh <= told(), 20, lambda: f"turn {turn}: {fresh - told()} of {records()}")
+        ok(told() <= want, f"turn {turn}: {told() - want}")
+        seen += len(records())
     w.close()
 
 

@@ -56,6 +56,15 @@ def default_user_needs_no_range(m):
 
 
 @case(modes=("root",))
+def sudo_takes_the_range(m):
+    for user in ((), ("--user", "root")):
+        done(brig(m, "--sudo", "yes", *user, "--", "sh", "-c", "sudo id -un; sudo -u user id -un; sudo -u nobody id -un"), out=b"root\nuser\nnobody\n")
+    r = brig(m, "--sudo", "yes", "--", "sudo", "id", ids=False)
+    ok(r.rc == 1 and b"newuidmap" in r.err, repr(r))
+    done(brig(m, "--sudo", "yes", "--", "sudo", "-u", "user", "id", "-un", ids=False), out=b"user\n")
+
+
+@case(modes=("root",))
 def another_user_has_the_range(m):
     rows = id_map(done(brig(m, "--user", "root", "--", "cat", "/proc/self/uid_map")).out.decode())
     ok(sum(c for _, _, c in rows) >= 65536 - 1, f"map {rows}")

@@ -102,15 +102,21 @@ def beside(res, cs, size):
             res.attempt("idle", c.name, lambda c=c, n=n: memory(c, n))
     for _ in range(size["set_ups"]):
         for c in random.sample(cs, len(cs)):
-            if c.name not in ("loopback", "veth"):
+            if c.name not in ("loopback", "veth", "least relay"):
                 res.attempt("set_up", c.name, lambda c=c: [b - a for a, b in [c.set_up()]])
+    for c in cs:
+        if isinstance(c, networld.Brig):
+            with c.hooks():
+                for _ in range(size["set_ups"]):
+                    res.attempt("set_up_used", c.name, lambda c=c: [b - a for a, b in [c.set_up()]])
     r = subprocess.run([networld.JUDGE, str(RULES), str(size["batches"])], stdout=subprocess.PIPE, check=True)
     for line in r.stdout.decode().splitlines():
         word, *values = line.split()
         res.add(word, "brig", [float(x) / 1000 for x in values])
 
 
-BESIDE = (("idle", "memory of an idle connection", "KiB", False), ("set_up", "set-up, added to a start", "ms", True))
+BESIDE = (("idle", "memory of an idle connection", "KiB", False), ("set_up", "set-up, added to a start", "ms", True),
+          ("set_up_used", "the same, where the kernel has nf_tables' hooks already", "ms", True))
 ALONE = (("decide", f"one decision, {RULES} rules of five kinds", "us", True), ("line", "the record of it", "us", True))
 
 
@@ -162,9 +168,12 @@ def report(res, cs, tls, absent, where):
     out = [HEADING, "", "Written by `make bench-egress`. Client and server are in two namespaces joined by a veth pair with loopback's MTU; what is",
            "compared stands between. Contenders take turns in shuffled rounds; `connect and first byte`: from before connect(2) until a byte of",
            "the server's came back, one at a time; rates: eight processes. `loopback` is the server on 127.0.0.1, `veth` the way without anything between.",
-           "A socat pair is one inside and one outside with a Unix socket between, a process for each connection at either end. Memory is what",
-           "the processes between have (PSS), not the kernel's. Set-up is the whole time a start takes more: of brig run that of `true` with and",
-           "without `--allow`, in pairs; of slirp4netns and socat until they say that they are ready; of pasta that of `true` beside unshare's.", "",
+           "A socat pair is one inside and one outside with a Unix socket between, a process for each connection at either end. `least relay`",
+           "is one on loopback that accepts, connects and copies, without a sandbox, rules, records or limits: what it adds, any relay adds on",
+           "this machine. Memory is what the processes between have (PSS), not the kernel's. Set-up is the whole time a start takes more: of brig",
+           "run that of `true` with and without `--allow`, in pairs of either order, where nobody else uses nf_tables and the kernel has to patch its",
+           "own text for it (`true` asks the gate nothing, so it has none; whoever asks at once waits for its start, docs/egress.md); of slirp4netns",
+           "and socat until they say that they are ready; of pasta that of `true` beside unshare's.", "",
            f"- {where['machine']}", f"- {where['peers']}",
            f"- {size['rounds']} rounds, {size['set_ups']} pairs of starts; load average {where['load_before']:.1f} when it began, {where['load_after']:.1f} at its end"
            + (f"; others used the machine: the benchmark ran in a cgroup with {where['weight']} times a task's share, brig without cgroups of its own"
@@ -179,15 +188,20 @@ def report(res, cs, tls, absent, where):
         got = "-" if g[3] is None else f"{g[3]:.2f}"
         out.append(f"| {g[0]} | {g[1]} | {g[2]} | {got} | {'not measured' if holds(g) is None else 'yes' if holds(g) else 'no'} |")
     out += ["", "Ratios and differences of goals are medians of those within each round."]
+    least = res.pairs("connect", "least relay", "veth", lambda a, b: a - b)
+    more = res.pairs("connect", "brig", "least relay", lambda a, b: a - b)
+    if least is not None and more is not None:
+        out += [f"To a connection the least relay adds {least:.0f} us, and brig {abs(more):.0f} {'more' if more >= 0 else 'less'} than it."]
     return "\n".join(out) + "\n"
 
 
 def put_into(path, text):
+    """The part below our heading, up to the next of its kind, is replaced."""
     with open(path, encoding="utf-8") as f:
-        old = f.read()
-    head = old.split(f"\n{HEADING}\n")[0].rstrip("\n")
+        head, _, rest = f.read().partition(f"\n{HEADING}\n")
+    at = rest.find("\n# ")
     with open(path, "w", encoding="utf-8") as f:
-        f.write(f"{head}\n\n{text}")
+        f.write(head.rstrip("\n") + "\n\n" + text + (rest[at:] if at >= 0 else ""))
 
 
 def version(package):
@@ -234,7 +248,7 @@ def main():
     p.add_argument("--quick", action="store_true")
     p.add_argument("--smoke", action="store_true")
     p.add_argument("--rounds", type=int)
-    p.add_argument("--only", default="", help="loopback,veth,brig,slirp4netns,pasta,socat,https")
+    p.add_argument("--only", default="", help="loopback,veth,least,brig,slirp4netns,pasta,socat,https")
     p.add_argument("--json", action="store_true")
     p.add_argument("--into")
     p.add_argument("--weight", type=int, default=0, help="on a machine that others use: so many times a task's share of the processors")

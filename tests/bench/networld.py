@@ -2,8 +2,10 @@
 
 The script's own namespace and a second one are joined by a veth pair with loopback's MTU: servers and a resolver in the second,
 the contenders' outer ends in the first. No packet leaves these two."""
+import contextlib
 import ctypes
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -164,7 +166,39 @@ class Brig(Contender):
         return children(client.pid, "brig-gate")
 
     def set_up(self):
-        return took([BRIG, "run", "-q", "--", "true"]), took([BRIG, "run", "-q", "--allow", f"{NAME}:{PORT}", "--", "true"])
+        """In either order, each when what the last one left has been removed: that goes on for a while after its end."""
+        both = [[BRIG, "run", "-q", *more, "--", "true"] for more in ([], ["--allow", f"{NAME}:{PORT}"])]
+        ms = [0.0, 0.0]
+        for i in random.sample((0, 1), 2):
+            time.sleep(0.1)
+            ms[i] = took(both[i])
+        return ms
+
+    @contextlib.contextmanager
+    def hooks(self):
+        """Another sandbox of the kind: the kernel's nf_tables is in use then, as on a host with a firewall."""
+        p = start([BRIG, "run", "-q", "--allow", f"{NAME}:{PORT}", "--", "sh", "-c", "echo up; exec sleep 1000"], stdout=subprocess.PIPE)
+        line_of(p, "up")
+        try:
+            yield
+        finally:
+            p.terminate()
+            p.wait()
+            _kids.remove(p)
+
+
+class Least(Contender):
+    """The least relay there can be, in the outer namespace, on loopback: what it adds, any relay adds on this machine."""
+    PORT = "7001"
+
+    def __init__(self):
+        super().__init__("least relay", [LOAD], "127.0.0.1")
+        self.port = self.PORT
+        self.p = start([LOAD, "relay", "127.0.0.1", self.PORT, SERVER, PORT], stdout=subprocess.PIPE)
+        line_of(self.p, "ready")
+
+    def between(self, _client):
+        return [self.p.pid]
 
 
 class Slirp(Contender):
@@ -249,7 +283,7 @@ def contenders(d, only):
     """Those that are here, and {name: package} of those that are not."""
     absent = {c: p for c, p in PEERS.items() if shutil.which(c) is None}
     make = {"loopback": lambda: Contender("loopback", [LOAD], "127.0.0.1"), "veth": lambda: Contender("veth", [LOAD], ASKED),
-            "brig": lambda: Brig(d), "slirp4netns": Slirp, "pasta": lambda: Pasta(d), "socat": lambda: Socat(d)}
+            "least": Least, "brig": lambda: Brig(d), "slirp4netns": Slirp, "pasta": lambda: Pasta(d), "socat": lambda: Socat(d)}
     return [f() for n, f in make.items() if n not in absent and (not only or n in only)], absent
 
 

@@ -29,6 +29,7 @@ BY_PLACE = {  # the processes they find are the hostile program's own; its scene
     "tracing": {"attach", "vm-read", "mem-read", "mem-write", "pidfd_getfd"},
     "proc_roots": {"fd", "map-files"},
     "proc_exe": {"o-path"},
+    "sudo_job": {"trace-init"},
 }
 # Where the cgroup folders are the caller's own and there is no Landlock it may change its leaf, which is the top of what it
 # can name: "../x" is in there too.
@@ -47,7 +48,7 @@ def ready(m):
     escapelib.provide(m.bin)
     m.hostile = os.path.join(m.base, "hostile")
     os.mkdir(m.hostile, 0o755)
-    for src, name in ((m.brig_path, "brig"), (HOSTILE, "brig-init")):
+    for src, name in ((m.brig_path, "brig"), (HOSTILE, "brig-init"), (os.path.join(m.bin, "brig-sudo"), "brig-sudo")):
         shutil.copy(src, os.path.join(m.hostile, name))
         os.chmod(os.path.join(m.hostile, name), 0o755)
 

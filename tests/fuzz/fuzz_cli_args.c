@@ -1,5 +1,6 @@
 /* The words after `brig run`, one a line: parsing only, so nothing is read or started. */
 #include "cli/run_args.h"
+#include "cli/run_path.h"
 #include "cli/script.h"
 
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include "fuzz/tar_fix.h"
 #include "image/contents.h"
 #include "image/store_priv.h"
+#include "sys/tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>

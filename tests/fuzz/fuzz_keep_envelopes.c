@@ -1,6 +1,6 @@
 /* What a client's connection brings to a keeper, as far as it needs no sandbox: pieces, heads, and
  * the envelopes in their bodies. What was accepted is written again and must be the same. */
-#include "keep/connect.h"
+#include "wire/envelope.h"
 #include "wire/call.h"
 
 #include <stdlib.h>

@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		check_text(f.image);
 		check_text(f.tier);
 		if (f.enforced != (f.differences == 0) || f.gaps > RECEIPT_GAPS_MAX ||
-		    f.differences > RECEIPT_DIFFS_MAX)
+		    f.differences > PROBE_DIFFS_MAX)
 			abort();
 	}
 	buf_done(&b);

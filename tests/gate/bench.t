@@ -24,7 +24,7 @@ def every_row_is_there(_m):
     eq(r.returncode, 0, f"exit status: {r.stderr.decode()}")
     out = json.loads(r.stdout)
     want = {("loopback", x) for x in EACH} | {("veth", x) for x in EACH | {"ask"}}
-    want |= {("brig", x) for x in EACH | BETWEEN | {"ask", "decide", "line"}}
+    want |= {("brig", x) for x in EACH | BETWEEN | {"ask", "decide", "line", "set_up_used"}} | {("least relay", x) for x in EACH | {"idle"}}
     for command, (name, more) in PEERS.items():
         if shutil.which(command):
             want |= {(name, x) for x in EACH | BETWEEN | more}

@@ -1,10 +1,14 @@
 #!/usr/bin/python3
 """Programs that people use, unchanged and without any proxy variable: each reaches an allowed host behind the gate, and on
 a refused one ends at once and says why. Against real servers with a CA of their own: HTTPS with git behind it, sshd, PostgreSQL."""
+import base64
+import hashlib
+import io
 import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 
@@ -75,6 +79,19 @@ def serve():
                            ("tiny-1.dist-info/RECORD", "tiny.py,,\ntiny-1.dist-info/METADATA,,\ntiny-1.dist-info/WHEEL,,\ntiny-1.dist-info/RECORD,,\n")):
             z.writestr(name, body)
     sh("printf '<a href=\"/tiny-1-py3-none-any.whl\">tiny-1-py3-none-any.whl</a>' > index/simple/tiny")
+    # a registry of one package for npm
+    os.makedirs(os.path.join(TOP, "index", "npm"))
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w:gz") as t:
+        for name, body in (("package.json", b'{"name": "tiny", "version": "1.0.0"}'), ("index.js", b"fetched by npm")):
+            one = tarfile.TarInfo("package/" + name)
+            one.size = len(body)
+            t.addfile(one, io.BytesIO(body))
+    with open(os.path.join(TOP, "index", "npm", "tiny-1.0.0.tgz"), "wb") as f:
+        f.write(tar.getvalue())
+    dist = {"tarball": "https://web.allowed.test/npm/tiny-1.0.0.tgz", "integrity": "sha512-" + base64.b64encode(hashlib.sha512(tar.getvalue()).digest()).decode()}
+    with open(os.path.join(TOP, "index", "npm", "tiny"), "w", encoding="ascii") as f:
+        json.dump({"name": "tiny", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {"name": "tiny", "version": "1.0.0", "dist": dist}}}, f)
     sh("ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f key && mkdir -p /run/sshd")
     with open(os.path.join(TOP, "sshd_config"), "w", encoding="ascii") as f:
         f.write(f"ListenAddress {C}:2222\nHostKey {TOP}/host\nAuthorizedKeysFile {TOP}/key.pub\nStrictModes no\nUsePAM no\nPidFile none\n"
@@ -130,6 +147,8 @@ ALL = {'curl': lambda h: cmd('curl', '-sS', '-m', '20', 'https://%s/' % h), 'url
        'git over ssh': lambda h: cmd('git', 'clone', '-q', 'ssh://root@%s:2222%s/repo.git' % (h, top), '/tmp/2' + h, read='/tmp/2' + h + '/file'),
        'pip': lambda h: cmd('/usr/bin/python3', '-m', 'pip', '--retries', '1', 'install', '--no-cache-dir', '--disable-pip-version-check', '-i',
                             'https://%s/simple/' % h, '--target', '/tmp/3' + h, 'tiny', read='/tmp/3' + h + '/tiny.py'),
+       'npm': lambda h: cmd('npm', 'install', '--prefix', '/tmp/4' + h, '--cache', '/tmp/npm', '--registry', 'https://%s/npm/' % h, '--fetch-retries', '0', '--no-audit',
+                            '--no-fund', '--no-update-notifier', 'tiny', read='/tmp/4' + h + '/node_modules/tiny/index.js'),
        'psql': lambda h: cmd(pg + '/psql', '-h', h, '-U', 'tester', '-d', 'postgres', '-Atc', 'select 6 * 7')}
 print(json.dumps({c + ' ' + h: f(h) for c, f in ALL.items() for h in hosts}))
 """
@@ -144,6 +163,7 @@ WANT = {
     "git over https": ("cloned", "Could not resolve host", "port 443"),
     "git over ssh": ("cloned", "Could not resolve hostname", "Connection refused"),
     "pip": ("fetched", "Name or service not known", "Connection refused"),
+    "npm": ("fetched by npm", "ENOTFOUND", "ECONNREFUSED"),
     "psql": ("42", "could not translate host name", "Connection refused"),
 }
 

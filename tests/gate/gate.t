@@ -9,8 +9,9 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import gateworld  # noqa: E402
-from brigtest import Skip, case, done, eq, main, ok, until  # noqa: E402
+from brigtest import Skip, case, done, eq, ok, until  # noqa: E402
 from gateworld import A, B  # noqa: E402
+from published import proved, way  # noqa: E402
 
 W = gateworld.enter()
 
@@ -32,8 +33,14 @@ def an_allowed_name_is_reached(m):
 
 @case
 def nothing_without_rules_starts_no_gate(m):
-    r = done(m.py("print(open('/etc/resolv.conf').read())"))
-    ok(b"127.0.0.1" in r.out, repr(r))
+    p = m.popen(m.run_argv("--", "sh", "-c", "cat /etc/resolv.conf; echo up; sleep 60"), stdout=subprocess.PIPE)
+    lines = list(iter(p.stdout.readline, b"up\n"))
+    ok(any(b"127.0.0.1" in x for x in lines), f"{lines}")
+    kids = subprocess.run(["ps", "-o", "comm=", "--ppid", str(p.pid)], stdout=subprocess.PIPE, check=False).stdout.split()
+    ok(kids and b"brig-gate" not in kids, f"{kids}")
+    p.terminate()
+    p.wait(20)
+    p.stdout.close()
 
 
 @case
@@ -99,6 +106,72 @@ def limits_on_connections(m):
     eq(r.out.split(), [b"b'x'"] * 5 + [b"104"] * 3, f"{recs}")
     bad = [x for x in recs if x["verdict"] == "deny"]
     eq([(x["reason"], x.get("suppressed")) for x in bad], [("max_conns", None), ("max_conns", 2)], f"{recs}")
+
+
+@case
+def limits_on_what_passes(m):
+    """Bytes of a rule together, silence, life, the rate of new ones, the time to connect: each ends what it is about, and says so."""
+    conf = """rules:
+  - {id: down, host: x.allowed.test, ports: 9001, limits: {bytes_down: 100000}}
+  - {id: up, host: x.allowed.test, ports: 9000, limits: {bytes_up: 100000}}
+  - {id: idle, host: x.allowed.test, ports: 5, limits: {idle_s: 1}}
+  - {id: life, host: x.allowed.test, ports: 7, limits: {max_conn_s: 1}}
+  - {id: rate, host: api.allowed.test, ports: 7, limits: {conn_rate_per_s: 1, burst: 2}}
+  - {id: dead, host: dead.allowed.test, ports: 7, limits: {connect_timeout_ms: 300}}
+  - {id: silent, host: git.allowed.test, ports: 443, protocol: tls}
+"""
+    script = r"""
+@word
+def all_of(port, ask, more=b''):
+    s = socket.create_connection(('x.allowed.test', port), 20); s.settimeout(20); s.sendall(ask); n = 0
+    try:
+        for _ in range(40 if more else 0): s.sendall(more)
+        while d := s.recv(1 << 16): n += len(d)
+    except OSError as e: return (n, WORD[e.errno])
+    return (n, 'ended')
+print(all_of(9001, b'1000000 '))
+print(all_of(9000, b'x', bytes(1 << 16))[1])
+print(all_of(5, b'x'), all_of(7, b'x'))
+said = [tcp('api.allowed.test', 7) for _ in range(12)]
+print(said.count(b'hello'), said.count('reset'))
+print(tcp('dead.allowed.test', 7))
+socket.create_connection(('git.allowed.test', 443), 20).close()
+"""
+    r, recs, seen = gate(m, script, rules=(), lines=conf)
+    out = r.out.decode().splitlines()
+    n, how = out[0].strip("()").split(", ")
+    ok(int(n) <= 100000 and how == "'reset'", f"{out[0]}: {recs}")  # what was on its way is lost with the reset
+    eq(out[1:3], ["reset", "(1, 'reset') (1, 'reset')"], f"{recs}")
+    good, bad = map(int, out[3].split())
+    ok(good >= 2 and bad >= 1 and good + bad == 12, out[3])
+    eq(out[4], "reset", f"{recs}")
+    ends = {x["rule_id"]: x for x in recs if x["event"] == "close"}
+    eq({k: ends[k]["close_reason"] for k in ("down", "up", "idle", "life", "dead")},
+       {"down": "bytes_down", "up": "bytes_up", "idle": "idle", "life": "max_conn_s", "dead": "unreachable"}, f"{recs}")
+    eq((ends["down"]["bytes_down"], ends["up"]["bytes_up"]), (100000, 100000), "not a byte more")
+    no = [x["reason"] for x in recs if x["verdict"] == "deny" for _ in range(x.get("suppressed", 1))]
+    eq(sorted(no), ["conn_rate"] * bad + ["hello_missing"], f"{recs}")
+    eq(len([x for x in seen if x.get("conn") == A + ":7"]), good + 1, "those that were permitted")
+
+
+@case
+def a_server_that_refuses_at_once(m):
+    """It is near: its answer is there before the gate looks for it."""
+    r, recs, _ = gate(m, "print(tcp('closed.allowed.test', 7), tcp('closed1st.allowed.test', 7))",
+                      rules=("--allow", "closed.allowed.test:7", "--allow", "closed1st.allowed.test:7"))
+    eq(r.out, b"reset b'hello'\n", f"{recs}")
+    eq([x["close_reason"] for x in recs if x["event"] == "close" and x["name"].startswith("closed.")], ["unreachable"], f"{recs}")
+
+
+@case
+def who_had_the_socket_is_a_hint(m):
+    """Of what is refused: TCP, questions, by another user than the first one too; not of what passes."""
+    r, recs, _ = gate(m, f"tcp('x.allowed.test', 7); tcp('x.allowed.test', 8); tcp('evil.test', 7); ask_tcp('8.8.8.8', dotted('evil2.test')); tcp('{B}', 7); print(os.getuid())")
+    uid = int(r.out)
+    eq(sorted((x["event"], x["reason"], x.get("uid_hint", 0)) for x in recs if "suppressed" not in x),
+       sorted([("connect", "allowed", 0), ("close", "closed", 0), ("connect", "port", uid), ("dns", "no_rule", uid), ("dns", "no_rule", uid), ("packet", "raw_ip", 0)]), f"{recs}")
+    ok(uid != 0, "not the one that means nothing here")
+    ok(all(x["src"].rpartition(":")[0] == "198.18.0.2" for x in recs if x["event"] == "dns" and "suppressed" not in x), f"{recs}")
 
 
 @case
@@ -172,19 +245,61 @@ def records_are_a_chain(m):
 
 
 @case
+@way(19)
 def killed_gate_ends_the_sandbox(m):
     """Connections are reset, nothing passes, and the caller is told."""
     if W is None:
         raise Skip("namespaces for the servers need root")
     conf = m.put("rules", gateworld.RULES)
+    W.take()
     p = m.popen(m.run_argv("--egress", conf, "--allow", "*.allowed.test:7", "--", "/usr/bin/python3", "-u", "-c",
-                           gateworld.INSIDE + "print(tcp('x.allowed.test', 7)); time.sleep(60)"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    eq(p.stdout.readline(), b"b'hello'\n", "works")
+                           gateworld.INSIDE + "print(tcp('x.allowed.test', 7))\na = socket.gethostbyname('x.allowed.test')\nc = socket.create_connection((a, 7)); c.settimeout(60)\n"
+                           "print('held')\nprint(word(c.recv)(1))\nfor i in range(100): print(tcp(a, 7)); time.sleep(0.1)"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    eq((p.stdout.readline(), p.stdout.readline()), (b"b'hello'\n", b"held\n"), "works")
     kids = subprocess.run(["pgrep", "-P", str(p.pid), "brig-gate"], stdout=subprocess.PIPE, check=False).stdout.split()
     eq(len(kids), 1, "one gate")
+    W.until(A + ":7", 2)  # inside the second is open before the gate has taken it
     os.kill(int(kids[0]), 9)
-    _, err = p.communicate(timeout=20)
+    out, err = p.communicate(timeout=20)
     ok(p.returncode == 125 and b"gate" in err, f"{p.returncode} {err}")
+    eq((set(out.split()) <= {b"reset", b"refused", b"noname", b"timeout"}, W.take()), (True, []), f"nothing passed: {out}")
+    proved(verdict=None, reason="sandbox ended", records=0, upstream=())
+
+
+@case
+def what_a_short_command_tried_is_told(m):
+    """All of it, also what still waits when it ends: nothing hides behind much else."""
+    for _ in range(3):
+        log = m.path("log")
+        r = m.run("--allow", "example.com:443", "--egress-log", log, "--", "bash", "-c",
+                  "for i in {1..60}; do exec {f}<>/dev/tcp/198.18.1.0/443; done; exec 3<>/dev/tcp/198.18.1.0/444")
+        done(r)
+        with open(log, encoding="ascii") as f:
+            recs = [json.loads(x) for x in f]
+        count = {p: sum(x.get("suppressed", 1) for x in recs if x["verdict"] == "deny" and x["dst_port"] == p) for p in (443, 444)}
+        eq(count, {443: 60, 444: 1}, f"{recs}")
+        os.unlink(log)
+
+
+@case
+def a_gate_that_does_not_start_ends_the_sandbox(m):
+    """It is started when it is asked the first thing, by a command that runs already: who asks gets no answer."""
+    if W is None:
+        raise Skip("namespaces for the servers need root")
+    W.take()
+    conf = m.put("rules", gateworld.RULES)
+    gate = os.path.join(m.bin, "brig-gate")
+    os.rename(gate, gate + ".gone")
+    try:
+        with open(gate, "wb") as f:
+            f.write(b"no program")
+        os.chmod(gate, 0o755)
+        r = m.py(gateworld.INSIDE + "print('runs', flush=True); print(tcp('x.allowed.test', 7), flush=True); time.sleep(60)", "--egress", conf,
+                 "--allow", "*.allowed.test:7", timeout=30)
+    finally:
+        os.rename(gate + ".gone", gate)
+    ok(r.rc == 125 and b"gate" in r.err and b"hello" not in r.out, f"{r!r}")
+    eq(W.take(), [], "nothing arrived")
 
 
 @case
@@ -231,7 +346,4 @@ def the_summary_and_the_object(m):
     eq((e["allowed"], e["denied"], e["blocked"][0]["reason"]), (1, 1, "raw_ip"), f"{e}")
 
 
-RC = main()
-if W is not None:
-    W.end()
-sys.exit(RC)
+sys.exit(gateworld.run(__file__, W))

@@ -13,8 +13,9 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 import gateworld  # noqa: E402
-from brigtest import Skip, case, done, eq, main, ok  # noqa: E402
+from brigtest import Skip, case, done, eq, ok, until  # noqa: E402
 from gateworld import C  # noqa: E402
+from published import proved, way  # noqa: E402
 
 W = gateworld.enter()
 TOP = tempfile.mkdtemp(prefix="inspect-")
@@ -43,6 +44,8 @@ def serve():
 if W is not None:
     serve()
 AT = [0]
+OTHER = []   # what the other side saw of the last run
+CONNS = [0]  # made to the server before the last call of upstream()
 
 
 def upstream():
@@ -51,7 +54,8 @@ def upstream():
         f.seek(AT[0])
         out = [json.loads(x) for x in f]
         AT[0] = f.tell()
-    return out
+    CONNS[0] = len([x for x in out if "conn" in x])
+    return [x for x in out if "conn" not in x]
 
 
 def rule(host, *, port=443, inject=None, **http):
@@ -98,13 +102,14 @@ def said(out):  # "200", or "403 code"
 """
 
 
-def inspect(m, script, *rules, rc=0, env=None, opts=(), argv=None):
+def inspect(m, script, *rules, rc=0, env=None, opts=(), argv=None, top=""):
     """One run: its result, its records, the heads the server got."""
     if W is None:
         raise Skip("namespaces for the servers need root")
-    conf = m.put("rules.yaml", f"version: 1\ndns:\n  resolver: [{gateworld.RESOLVER}]\nrules:\n" + "".join(rules))
+    conf = m.put("rules.yaml", f"version: 1\ndns:\n  resolver: [{gateworld.RESOLVER}]\n{top}rules:\n" + "".join(rules))
     log = m.path("log")
     upstream()
+    W.take()
     env = {"TEST_TOKEN": TOKEN, "BRIG_EGRESS_CA": os.path.join(TOP, "ca.pem"), **(env or {})}
     r = m.run("--egress", conf, "--egress-log", log, *opts, "--", *(argv or ("/usr/bin/python3", "-c", CLIENT + script)), env=env)
     if rc is not None:
@@ -115,17 +120,29 @@ def inspect(m, script, *rules, rc=0, env=None, opts=(), argv=None):
     ok(TOKEN not in text, "the secret was logged")
     recs = [json.loads(x) for x in text.splitlines()]
     eq([x["seq"] for x in recs], list(range(len(recs))), "no record is missing")
+    OTHER[:] = W.take()
     return r, recs, upstream()
 
 
-def table(m, rows, *rules, **kw):
-    """rows: (title, expression of bytes to send [, options of raw], what is said, lines that reach the server)."""
+def table(m, rows, *rules, conns=None, resets=(), unsaid=(), others=(), **kw):
+    """rows: (title, expression of bytes to send [, options of raw], what is said, lines that reach the server). Every code that is said is the
+    reason of one refusal's record, but those `unsaid`; resets: reasons of those that are only reset. conns: how many connections reach the
+    server; as a rule those of the rows with lines. others: what else may be connected to."""
     script = "".join(f"print({t!r}, said(raw({e})), sep='\\t')\n" for t, e, *_ in rows)
     r, recs, seen = inspect(m, script, *rules, **kw)
     got = dict(x.split("\t", 1) for x in r.out.decode().splitlines())
     for t, e, want, *_ in rows:
         ok(got.get(t) == want, lambda: f"{t}: {e}: {got.get(t)!r}, want {want!r}; {recs[-4:]}")
+    eq(len(got), len(rows), "titles are told apart")
     eq([x["head"][0] for x in seen], [y for row in rows for y in row[3:]], "what reached the server")
+    eq(CONNS[0], len([row for row in rows if row[3:]]) if conns is None else conns, "connections made to the server")
+    if CONNS[0] == 0:
+        gateworld.only_packets(OTHER, ["?", *others])
+    codes = lambda want: [x.split(" ")[1] for x in want.split(", ") if " " in x]
+    eq(denied(recs), sorted([x for _, _, want, *_ in rows for x in codes(want) if x not in unsaid] + list(resets)), f"one record of each refusal: {recs}")
+    for _, _, want, *lines in rows:
+        reasons = codes(want) or (["reset"] if want[0] == "!" else ["allowed"])
+        proved(verdict="allow" if reasons == ["allowed"] else "deny", reason=reasons, records=len(reasons), upstream=lines)
     return recs, seen
 
 
@@ -164,6 +181,7 @@ print(a.decode().strip())
 
 
 @case
+@way(11, 13, 26)
 def requests_are_decided_one_by_one(m):
     rows = [
         ("good", "get('/repos/acme/x?q=..%2f', 'Connection: close')", "200", "GET /repos/acme/x?q=..%2f HTTP/1.1"),
@@ -187,7 +205,7 @@ def requests_are_decided_one_by_one(m):
         ("websocket, not listed", "get('/repos/acme/x', 'Upgrade: websocket', 'Connection: Upgrade')", "403 upgrade"),
         ("other name in SNI", "get('/repos/acme/x'), sni='other.allowed.test'", "!104"),
     ]
-    recs, seen = table(m, rows, rule("web.allowed.test", methods=["GET", "POST"], paths=["/repos/acme/**"], max_body_bytes=2000))
+    recs, seen = table(m, rows, rule("web.allowed.test", methods=["GET", "POST"], paths=["/repos/acme/**"], max_body_bytes=2000), resets=["sni_mismatch"])
     ok(all(x["head"][1] == "Host: web.allowed.test" for x in seen), f"{seen}")
     eq(denied(recs), sorted(["method", "path", "path", "upgrade", "upgrade", "body_size", "sni_mismatch"] + ["path_odd"] * 6 + ["authority_mismatch"] * 4), f"{recs}")
     eq([x["reason"] for x in recs if x["verdict"] == "deny" and x["event"] == "connect"], ["sni_mismatch"], "one that says another name")
@@ -209,6 +227,7 @@ def only_http1_and_one_name(m):
 
 
 @case
+@way(26)
 def ambiguous_framing_is_refused(m):
     post = "get('/x', {}, method='POST', body=b'0\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\nHost: web.allowed.test\\r\\n\\r\\n')"
     rows = [(x, post.format(x), "400 http_unparsable") for x in (
@@ -224,9 +243,25 @@ def ambiguous_framing_is_refused(m):
              ("HTTP/2", r"b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'", "400 http_unparsable")]
     for name, body in (("size", "b'5;\\x01\\r\\nhello\\r\\n0\\r\\n\\r\\n'"), ("extension", "b'5;' + b'x' * 300 + b'\\r\\nhello\\r\\n0\\r\\n\\r\\n'"), ("bare", "b'5\\nhello\\n0\\n\\n'"),
                        ("negative", "b'-5\\r\\nhello\\r\\n0\\r\\n\\r\\n'")):
-        rows.append((f"chunk {name}", f"get('/post', 'Transfer-Encoding: chunked', method='POST', body={body})", "400 http_unparsable", "POST /post HTTP/1.1"))
+        rows.append((f"chunk {name}", f"get('/post', 'Transfer-Encoding: chunked', method='POST', body={body})", "400 http_unparsable"))
     recs, _ = table(m, rows, rule("web.allowed.test"))
     eq(denied(recs), ["http_unparsable"] * len(rows), f"{recs}")
+    eq([x["event"] for x in recs if x["verdict"] == "allow"], [], "nobody was connected to for them")
+
+
+@case
+def what_comes_later_is_judged_when_it_comes(m):
+    """The head has gone on when the client is told to go on with the body: what is wrong with that is refused all the same."""
+    script = ("def later(body, *more, host='web.allowed.test'):\n"
+              "    s = connect(host); s.sendall(get('/post', 'Expect: 100-continue', *more, host=host, method='POST')); f = s.makefile('rb')\n"
+              "    assert f.readline().startswith(b'HTTP/1.1 100') and f.readline() == b'\\r\\n'\n"
+              "    s.sendall(body); return said(f.read())\n"
+              "print(later(b'-5\\r\\nhello\\r\\n', 'Transfer-Encoding: chunked'), later(b'5\\r\\nhello\\r\\n' * 500, 'Transfer-Encoding: chunked'),\n"
+              "      later(('PLACEHOLDER_' + 'TOKEN').encode() * 9, 'Content-Length: 153', host='other.allowed.test'), sep=', ')\n")
+    r, recs, seen = inspect(m, script, rule("web.allowed.test", inject=AUTH, max_body_bytes=2000), rule("other.allowed.test"))
+    eq(r.out, b"400 http_unparsable, 413 body_size, 403 secret_placeholder_misuse\n", f"{recs}")
+    eq(denied(recs), ["body_size", "http_unparsable", "secret_placeholder_misuse"], f"{recs}")
+    eq([x["head"][0] for x in seen], ["POST /post HTTP/1.1"] * 3, "the heads")
 
 
 @case
@@ -257,6 +292,7 @@ print(said(raw(get('/cut'))), said(raw(get('/two-framings'))))
 
 
 @case
+@way(22)
 def secrets_go_to_the_server_only(m):
     script = r"""
 pattern = re.compile(b'se' + b'k-[0-9a-f]{32}')
@@ -285,6 +321,9 @@ print(said(raw(get('/gzip'))))
         eq(auth, [f"authorization: Bearer {TOKEN}"] if x["sni"] == "web.allowed.test" else [], f"{x}")
         ok(not [y for y in x["head"] if y.lower().startswith(("range", "accept-encoding: g"))], f"what is searched must be readable: {x}")
     eq([x["sni"] for x in seen].count("other.allowed.test"), 1, "the redirect was followed")
+    allowed = [x for x in requests(recs) if x[0] == "allow"]
+    eq(len(allowed), len(seen) - 1, "each has its record; of one the answer was refused")
+    proved(verdict="allow", reason="allowed", records=len(allowed), upstream=[x["head"][0] for x in seen])
 
 
 @case
@@ -307,6 +346,7 @@ raw(get('/x', 'Connection: close'))
 
 
 @case
+@way(22)
 def placeholders_elsewhere(m):
     mark = "'PLACEHOLDER_' + 'TOKEN'"
     b64 = f"base64.b64encode(('user:' + {mark}).encode()).decode()"
@@ -315,9 +355,9 @@ def placeholders_elsewhere(m):
         ("header", f"get('/', 'X-Token: ' + {mark}, {to}), {to}", "403 secret_placeholder_misuse"),
         ("coded", f"get('/', 'Authorization: Basic ' + {b64}, {to}), {to}", "403 secret_placeholder_misuse"),
         ("target", f"get('/?t=' + {mark}, {to}), {to}", "403 secret_placeholder_misuse"),
-        ("body", f"get('/post', 'Content-Length: 37', {to}, method='POST', body=b'a' * 20 + ({mark}).encode()), {to}", "403 secret_placeholder_misuse", "POST /post HTTP/1.1"),
+        ("body", f"get('/post', 'Content-Length: 37', {to}, method='POST', body=b'a' * 20 + ({mark}).encode()), {to}", "403 secret_placeholder_misuse"),
         ("chunks", f"get('/post', 'Transfer-Encoding: chunked', {to}, method='POST', body=b''.join(b'1\\r\\n%c\\r\\n' % c for c in ({mark}).encode()) + b'0\\r\\n\\r\\n'), {to}",
-         "403 secret_placeholder_misuse", "POST /post HTTP/1.1"),
+         "403 secret_placeholder_misuse"),
         ("in the clear", f"get('/', 'X-Token: ' + {mark}, host='attacker.test'), host='attacker.test', port=80", "403 secret_placeholder_misuse"),
         ("for the host, in the clear", f"get('/', 'X-Token: ' + {mark}), port=80", "403 secret_placeholder_misuse"),
         ("where it belongs", f"get('/', 'Authorization: Bearer ' + {mark}, 'Connection: close')", "200", "GET / HTTP/1.1"),
@@ -329,26 +369,43 @@ def placeholders_elsewhere(m):
 
 
 @case
+@way(13, 21)
 def the_clear_gets_no_secret(m):
     rows = [("another's name", "get('/'), host='attacker.test', port=80", "421 host_mismatch"),
             ("own name", "get('/', 'Connection: close', host='attacker.test'), host='attacker.test', port=80", "200", "GET / HTTP/1.1"),
             ("the host in the clear", "get('/', 'Connection: close'), port=80", "200", "GET / HTTP/1.1"),
-            ("pipelined to another name", "get('/1', host='attacker.test') + get('/2'), host='attacker.test', port=80", "200, 421 host_mismatch", "GET /1 HTTP/1.1")]
-    recs, seen = table(m, rows, rule("web.allowed.test", inject=AUTH), rule("attacker.test", port=80), rule("web.allowed.test", port=80).replace("id: web", "id: clear"))
+            ("pipelined to another name", "get('/1', host='attacker.test') + get('/2'), host='attacker.test', port=80", "200, 421 host_mismatch", "GET /1 HTTP/1.1"),
+            ("the host's name at an address", f"get('/'), host='{C}', port=80", "!111")]
+    recs, seen = table(m, rows, rule("web.allowed.test", inject=AUTH), rule("attacker.test", port=80), rule("web.allowed.test", port=80).replace("id: web", "id: clear"),
+                       resets=["raw_ip"])
     ok(TOKEN not in str(seen), f"{seen}")
-    eq(denied(recs), ["host_mismatch"] * 2, f"{recs}")
+
+
+@case
+def in_the_clear_where_the_operator_names_the_network(m):
+    """plaintext_inject: to the private address that the rule names; the same rule without it sends none."""
+    mine = rule("private.allowed.test", port=80, inject=AUTH) + "    allow_addrs: [10.20.0.0/16]\n"
+    ask = "print(said(raw(get('/', 'Authorization: mine', 'Connection: close', host='private.allowed.test'), host='private.allowed.test', port=80)))"
+    r, recs, _ = inspect(m, ask, mine + "    plaintext_inject: true\n")
+    eq(r.out, b"200\n", f"{recs}")
+    eq([x["auth"] for x in OTHER if "http" in x], [f"Bearer {TOKEN}"], "the secret")
+    eq([x["inject"] for x in recs if x["event"] == "request"], [[{"header": "authorization", "secret_ref": "env:TEST_TOKEN"}]], f"{recs}")
+    for wrong in (mine, mine.replace("    allow_addrs: [10.20.0.0/16]\n", "    plaintext_inject: true\n")):
+        r = m.run("--egress", m.put("rules.yaml", "version: 1\nrules:\n" + wrong), "--", "echo", "ran", env={"TEST_TOKEN": TOKEN})
+        ok(r.rc == 125 and r.out == b"" and b"allow_addrs" in r.err, f"{r!r}")
 
 
 @case
 def servers_must_prove_their_name(m):
     rows = [(x, f"get('/', host='{x}.allowed.test'), host='{x}.allowed.test'", "502 upstream_cert") for x in ("expired", "wrong", "self")]
-    recs, _ = table(m, rows, rule("*.allowed.test", inject=AUTH).replace("id: *", "id: any").replace("host: *.allowed.test", "host: \"*.allowed.test\""))
+    recs, _ = table(m, rows, rule("*.allowed.test", inject=AUTH).replace("id: *", "id: any").replace("host: *.allowed.test", "host: \"*.allowed.test\""), conns=3)
     eq([(x["reason"], x["severity"]) for x in recs if x["event"] == "request"], [("upstream_cert", "high")] * 3, f"{recs}")
     r, _, seen = inspect(m, "print(said(raw(get('/'))))", rule("web.allowed.test"), env={"BRIG_EGRESS_CA": ""})
     eq((r.out, seen), (b"502 upstream_cert\n", []), "an authority that nobody named")
 
 
 @case
+@way(26)
 def websockets_where_listed(m):
     script = r"""
 s = connect()
@@ -363,6 +420,52 @@ s.unwrap()
     out = r.out.decode().split("\n")
     ok(out[0].startswith("HTTP/1.1 101") and "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in out and out[-3:] == ["b'HELLO'", "b'AGAIN'", ""], f"{r!r}")
     eq(requests(recs), [("allow", "allowed", "GET", "/ws", 101)], f"{recs}")
+    proved(verdict="allow", reason="allowed", records=1, upstream=["GET /ws HTTP/1.1"])
+
+
+@case
+def through_the_operators_proxy(m):
+    """The server's certificate is for the name, the tunnel for the address; what is refused is not said to the proxy."""
+    for kind, rows, asked, why in (
+            ("open", [("good", "get('/a', 'Connection: close')", "200", "GET /a HTTP/1.1"), ("method", "get('/b', method='DELETE')", "403 method"),
+                      ("fronting", "get('/c', host='evil.test')", "421 authority_mismatch")], [f"open CONNECT {C}:443"], "ended"),
+            ("refuses", [("refused", "get('/a')", "502 proxy_refused")], [f"refuses CONNECT {C}:443"], "proxy_refused"),
+            ("odd", [("odd", "get('/a')", "502 proxy_odd")], [f"odd CONNECT {C}:443"], "proxy_odd")):
+        recs, seen = table(m, rows, rule("web.allowed.test", inject=AUTH, methods=["GET"]),
+                           conns=len([x for x in rows if x[3:]]), unsaid=("proxy_refused", "proxy_odd"),
+                           others=[f"{gateworld.PROXY}:{gateworld.PROXIES[kind]}"], top=f"proxy: {{address: '{gateworld.PROXY}:{gateworld.PROXIES[kind]}'}}\n")
+        eq([x["proxy"] for x in OTHER if "proxy" in x], asked, kind)
+        eq([x["sni"] for x in seen], ["web.allowed.test"] * len(seen), "the name stays")
+        eq([(x["close_reason"], x["proxy"]) for x in recs if x["event"] == "close"], [(why, f"{gateworld.PROXY}:{gateworld.PROXIES[kind]}")], f"{recs}")
+
+
+def held_sockets(pid):
+    """Descriptor -> inode."""
+    links = {int(x): os.readlink(f"/proc/{pid}/fd/{x}") for x in os.listdir(f"/proc/{pid}/fd")}
+    return {fd: int(to[8:-1]) for fd, to in links.items() if to.startswith("socket:[")}, [fd for fd, to in links.items() if "eventpoll" in to]
+
+
+@case
+def what_was_handed_over_is_not_watched(m):
+    """epoll(7) tells of a socket as long as anybody holds it: the gate would be told of one whose connection it has forgotten."""
+    conf = m.put("rules.yaml", gateworld.RULES + "rules: [{host: x.allowed.test, ports: 9000, protocol: http}]\n")
+    s = gateworld.Inside(W, m, conf, code="keep = []\n")
+    gate = s.gate_pid()
+    eq(s.say("keep.append(socket.create_connection(('x.allowed.test', 9000), 20))"), "None", "connected")
+    eq(s.say("keep[0].sendall(b'GET / HTTP/1.1\\r\\nHost: x.allowed.test\\r\\n\\r\\n')"), "None", "asked; the server says nothing yet")
+
+    def elsewhere():
+        with open(f"/proc/{gate}/net/tcp", encoding="ascii") as f:
+            up = [int(x.split()[9]) for x in f if x.split()[2].endswith(":2328") and x.split()[3] == "01"]
+        return len(up) == 1 and up[0] not in held_sockets(gate)[0].values()
+    until(elsewhere, 20, "the server's socket is handed over")
+    held, polls = held_sockets(gate)
+    eq(len(polls), 1, "one epoll")
+    with open(f"/proc/{gate}/fdinfo/{polls[0]}", encoding="ascii") as f:
+        watched = {int(x.split()[1]): int(x.split("ino:")[1].split()[0], 16) for x in f if x.startswith("tfd:")}
+    eq([fd for fd, inode in watched.items() if fd in held and held[fd] != inode], [], "descriptors that are another socket's now")
+    eq([fd for fd in watched if not os.path.exists(f"/proc/{gate}/fd/{fd}")], [], "descriptors that are closed")
+    s.end()
 
 
 @case
@@ -417,8 +520,7 @@ def nothing_is_started_without_such_a_rule(m):
     eq(r.out, b"\n", f"{r!r}")
 
 
-RC = main()
+RC = gateworld.run(__file__, W)
 if W is not None:
-    W.end()
     subprocess.run(["rm", "-rf", TOP], check=True)
 sys.exit(RC)

@@ -8,8 +8,9 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import gateworld  # noqa: E402
-from brigtest import case, eq, main, ok, until  # noqa: E402
+from brigtest import case, eq, ok, until  # noqa: E402
 from gateworld import A, B  # noqa: E402
+from published import proved, way  # noqa: E402
 
 W = gateworld.enter()
 HEAD = f"version: 1\ndns: {{resolver: [{gateworld.RESOLVER}]}}\nlimits: {{conn_rate_per_s: 10000, burst: 10000}}\nrules:\n"
@@ -45,11 +46,15 @@ OPEN = "keep.setdefault({0}, socket.create_connection(({1!r}, {2}), 20)) and 1"
 
 
 @case
+@way(18)
 def new_rules_hold_for_everything_at_once(m):
+    if W is not None:
+        W.take()
     s = Inside(m, X7, f"cidr: {A}/32, ports: 7")
     eq(s.say("tcp('x.allowed.test', 7)"), "b'hello'", "permitted at first")
     eq(s.say(OPEN.format(1, "x.allowed.test", 7)), "1", "held")
     eq(s.say(OPEN.format(2, A, 7)), "1", "held")
+    seen = W.until(A + ":7", 3)  # inside they are open before the gate has taken them
     eq(s.set("host: api.allowed.test, ports: 7", f"cidr: {B}/32, ports: 7"), 2, "the generation")
     for k in (1, 2):
         eq(s.say(f"still(keep[{k}])"), "reset", "what is permitted no more is closed")
@@ -61,6 +66,8 @@ def new_rules_hold_for_everything_at_once(m):
     eq([(x["event"], x["verdict"], x["reason"]) for x in recs if x["event"] == "policy"], [("policy", "allow", "replaced")], f"{recs}")
     eq(len([x for x in recs if x.get("close_reason") == "policy"]), 2, f"the two that were held: {recs}")
     eq({x["policy_gen"] for x in recs}, {1, 2}, "generations")
+    gateworld.prove(recs, seen + W.take(), verdict="deny", reason={"no_rule", "raw_ip"}, records=2,
+                    upstream=["?x.allowed.test", "?api.allowed.test", *[A + ":7"] * 4, B + ":7"])
 
 
 @case
@@ -79,21 +86,28 @@ def what_is_permitted_still_goes_on(m):
 
 
 @case
+@way(18)
 def broken_rules_leave_the_old_ones(m):
+    if W is not None:
+        W.take()
     s = Inside(m, X7)
     before = m.brig("egress", "show", s.id).out
     bad = m.put("bad", HEAD + "  - {host: x.test, prots: 7}\n")
     r = m.brig("egress", "set", s.id, bad)
     ok(r.rc == 125 and b"prots" in r.err, repr(r))
-    for text in (b"nonsense", b"allow x.test:99999", b"allow *.com\0:1", b"dns pool4 10.0.0.0/8\nallow x.test:1"):
+    for text in (b"nonsense", b"allow x.test:99999", b"allow *.com\0:1", b"dns pool4 10.0.0.0/8\nallow x.test:1",
+                 b"proxy address 10.0.0.5:3128\nproxy credentials env:NO_SUCH_VARIABLE\nnonsense"):
         r = s.raw(text)
         ok(r.stdout.startswith(b"22 "), f"{text}: {r}")
+    ok(s.raw(b"allow x.test:1\nlocal 203.0.113.9:80@127.0.0.1").stdout.startswith(b"1 "), "a rule of brig's own tools")
     ok(s.raw(b"x", kind=9).stdout.startswith(b"71 "), "an unknown question")
     eq(m.brig("egress", "show", s.id).out, before, "the rules in force")
     eq(s.say("tcp('x.allowed.test', 7)"), "b'hello'", "go on")
     recs = s.end()
     bad = [x for x in recs if x["event"] == "policy"]
     ok(bad and all((x["verdict"], x["reason"], x["policy_gen"]) == ("deny", "policy_invalid", 1) for x in bad), f"{recs}")
+    gateworld.prove(recs, W.take(), verdict="deny", reason="policy_invalid", records=4,  # the zero byte and `local` are refused at the door
+                    upstream=["?x.allowed.test", A + ":7"])
 
 
 @case
@@ -141,7 +155,4 @@ def a_door_whose_brig_was_killed_is_removed(m):
     s.p.stdout.close()
 
 
-RC = main()
-if W is not None:
-    W.end()
-sys.exit(RC)
+sys.exit(gateworld.run(__file__, W))

@@ -99,6 +99,20 @@ def python(m):
 
 
 @case(modes=("root",))
+def ready_for_a_pool(m):
+    """The answer comes when python is up and warm, or at once where there is none; nothing else was started."""
+    with keeper(m) as k:
+        eq(k.ask("GET", "/control/ready", seconds=60)[0], 204)
+        eq(k.ask("GET", "/control/ready")[0], 204, "again")
+        names = run(k, "cat /proc/[0-9]*/comm", language="bash")[1].split()
+        ok("python3" in names and "node" not in names, names)
+        events = run(k, "len(Out)")[0]
+        eq((events[0]["execution_count"], [e["text"] for e in events if e["type"] == "result"]), (1, ["0"]), "without a trace")
+    with Keeper(m) as k:
+        eq(k.ask("GET", "/control/ready")[0], 204, "without an interpreter")
+
+
+@case(modes=("root",))
 def contexts(m):
     with keeper(m) as k:
         listed = json.loads(k.ask("GET", "/code/contexts")[2])

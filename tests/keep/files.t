@@ -4,13 +4,14 @@ import gzip
 import hashlib
 import json
 import os
+import struct
 import sys
 import urllib.parse
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from brigtest import case, eq, main, nothing_left, ok  # noqa: E402
-from callclient import Keeper  # noqa: E402
+from callclient import Keeper, envelope  # noqa: E402
 
 OCTETS = {"content-type": "application/octet-stream"}
 FORM = {"content-type": "multipart/form-data; boundary=----b0undary"}
@@ -148,6 +149,75 @@ def packed(m):
             eq(put(k, "bad", bad, gz)[0], 400, bad[:10])
 
 
+PACK = b"BRGPACK1"
+END = struct.pack("<BBHIIIQQ", 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def entry(kind, path, data=b"", target=b"", mode=0o644):
+    """As docs/pack.md has it."""
+    parts = [data[i:i + 1048576] for i in range(0, len(data), 1048576)] + [b""] if kind == 2 else []
+    body = b"".join(struct.pack("<I", len(p)) + p for p in parts)
+    return struct.pack("<BBHIIIQQ", kind, 0, mode, len(path), len(target), 0, len(data), 0) + path + target + body
+
+
+def unpacked(raw):
+    """{path: (kind, mode, bytes or target)} of a whole pack stream."""
+    eq(raw[:8], PACK)
+    at, out = 8, {}
+    while True:
+        kind, _, mode, n, tn, _, _, _ = struct.unpack_from("<BBHIIIQQ", raw, at)
+        at += 32
+        if kind == 0:
+            eq(len(raw), at, "nothing behind the end")
+            return out
+        path, target, at = raw[at:at + n], raw[at + n:at + n + tn], at + n + tn
+        data = bytearray()
+        while kind == 2:
+            c, = struct.unpack_from("<I", raw, at)
+            at += 4
+            if c == 0:
+                break
+            if c == 0x80000000:
+                data += bytes(struct.unpack_from("<Q", raw, at)[0])
+                at += 8
+            else:
+                data += raw[at:at + c]
+                at += c
+        out[path] = (kind, mode, bytes(data) if kind == 2 else target)
+
+
+def pack(path, **query):
+    return "/envd/files/pack?" + urllib.parse.urlencode({"path": path, **query})
+
+
+@case
+def packs(m):
+    """brig's own: a tree in one request, there and back."""
+    data = os.urandom(3_000_000)
+    tree = {b"": (1, 0o755, b""), b"sub": (1, 0o700, b""), b"sub/big": (2, 0o640, data), b"sub/none": (2, 0o755, b""),
+            b"odd\n\xff name": (2, 0o644, b"x"), b"l": (3, 0o777, b"sub/big")}
+    stream = PACK + b"".join(entry(k, p, d if k == 2 else b"", d if k == 3 else b"", mode) for p, (k, mode, d) in tree.items()) + END
+    with Keeper(m) as k:
+        put(k, "old/sub/big", b"replaced")
+        put(k, "old/stays", b"merged")
+        for to, more in (("new/a/b", {}), ("old", {b"stays": (2, 0o644, b"merged")})):
+            eq(k.ask("POST", pack(to), stream)[::2], (204, b""))
+            status, f, raw = k.ask("GET", pack(to))
+            eq((status, f["content-type"]), (200, "application/x-brig-pack"))
+            got = unpacked(raw)
+            eq({p: v for p, v in got.items() if p}, {p: v for p, v in {**tree, **more}.items() if p}, to)
+        eq(hashlib.sha256(get(k, "new/a/b/l")[2]).digest(), hashlib.sha256(data).digest(), "through the link, as the user may")
+        eq(list(unpacked(k.ask("GET", pack("new/a/b/sub/none"))[2]).items()), [(b"", (2, 0o755, b""))], "one file")
+        eq(stat(k, "new/a/b/sub/big")["owner"], "user")
+        for bad, want in ((b"", 400), (b"BRGPACK2" + stream[8:], 400), (stream[:-32], 400), (stream[:2_000_000], 400), (stream + b"x", 400),
+                          (PACK + entry(1, b"") + entry(2, b"../out", b"x") + END, 400), (PACK + entry(1, b"") + entry(3, b"away", target=b"/tmp") + entry(2, b"away/in", b"x") + END, 400),
+                          (PACK + entry(1, b"") + entry(3, b"l", target=b"sub") + entry(2, b"l/in", b"x") + END, 400)):
+            status, _, out = k.ask("POST", pack("hostile/top"), bad)
+            eq(status, want, f"{bad[:60]!r} {out!r}")
+            eq((stat(k, "hostile/out"), stat(k, "/tmp/in")), ("not_found", "not_found"))
+        eq([k.ask(*w)[0] for w in (("GET", pack("none")), ("GET", "/envd/files/pack"), ("POST", pack("/etc/x"), stream), ("GET", pack("x" * 5000)))], [404, 400, 403, 400])
+
+
 @case
 def metadata(m):
     with Keeper(m) as k:
@@ -164,6 +234,55 @@ def metadata(m):
         eq("metadata" in stat(k, "g"), False)
         for bad in ({"x-metadata-" + "k" * 247: "v"}, {"x-metadata-a": "v" * 4097}, {"x-metadata-": "v"}, {"x-metadata-a": "\u00fc"}):
             eq(put(k, "h", b"x", bad)[0], 400)
+
+
+@case
+def composed(m):
+    parts = [os.urandom(700_000), b"", b"middle", os.urandom(300_001)]
+    with Keeper(m) as k:
+        def compose(**req):
+            status, _, out = k.ask("POST", "/envd/files/compose", json.dumps(req).encode(), {"content-type": "application/json"})
+            return status, json.loads(out)
+        for i, data in enumerate(parts):
+            put(k, f"parts/{i}", data, {"x-metadata-a": "b"})
+        put(k, "all", b"what was there")
+        names = [f"parts/{i}" for i in range(4)]
+        # whatever is wrong, nothing changes
+        for req, want in (({"source_paths": names}, 400), ({"source_paths": [], "destination": "all"}, 400), ({"destination": "all"}, 400),
+                          ({"source_paths": ["parts/0", 5], "destination": "all"}, 400), ({"source_paths": names, "destination": "all/"}, 400),
+                          ({"source_paths": names, "destination": "~/parts/../parts/2"}, 400), ({"source_paths": "x", "destination": "all"}, 400),
+                          ({"source_paths": ["parts/x"] * 1025, "destination": "all"}, 400),
+                          ({"source_paths": names + ["none"], "destination": "all"}, 404), ({"source_paths": names + ["/tmp"], "destination": "all"}, 400),
+                          ({"source_paths": names, "destination": "/tmp"}, 400), ({"source_paths": names, "destination": "parts/0/x"}, 400),
+                          ({"source_paths": names, "destination": "all", "username": "nobody-there"}, 401)):
+            status, o = compose(**req)
+            eq((status, o["code"]), (want, want), f"{req} {o}")
+        eq((get(k, "all")[2], [get(k, n)[2] == d for n, d in zip(names, parts)]), (b"what was there", [True] * 4))
+        eq(k.ask("GET", "/envd/files/compose")[0], 405)
+        eq(compose(source_paths=names, destination="all"), (200, {"path": "/home/user/all", "name": "all", "type": "file"}))
+        eq(hashlib.sha256(get(k, "all")[2]).digest(), hashlib.sha256(b"".join(parts)).digest())
+        eq(("metadata" in stat(k, "all"), [stat(k, n) for n in names]), (False, ["not_found"] * 4))
+        put(k, "one", b"1")
+        eq(compose(source_paths=["one", "~/one"], destination="/tmp/new/place")[0], 200)
+        eq((get(k, "/tmp/new/place")[2], stat(k, "one")), (b"11", "not_found"), "twice the same")
+        # a source that is the destination, by way of a link
+        put(k, "d/all", b"first ")
+        put(k, "rest", b"second")
+        eq(k.ask("POST", "/envd/process.Process/Start", envelope({"process": {"cmd": "sh", "args": ["-c", "ln -s d ~/way; ln -s d/all ~/name"]}}),
+                 {"content-type": "application/connect+json"})[0], 200)
+        eq(compose(source_paths=["way/all", "rest"], destination="d/all")[0], 200)
+        eq((get(k, "d/all")[2], stat(k, "rest")), (b"first second", "not_found"))
+        put(k, "rest", b" third")
+        eq(compose(source_paths=["d/all", "rest"], destination="name")[0], 200)
+        eq((get(k, "d/all")[2], stat(k, "rest")), (b"first second third", "not_found"))
+        if m.name == "root":
+            put(k, "/root/a", b"r", username="root")
+            eq(compose(source_paths=["a"], destination="b", username="root")[1]["path"], "/root/b")
+            eq(compose(source_paths=["/root/b"], destination="c")[0], 403)
+    with Keeper(m, disk=32 << 20) as k:
+        put(k, "big", bytes(20 << 20))
+        status, _, out = k.ask("POST", "/envd/files/compose", b'{"source_paths":["big"],"destination":"copy"}')
+        eq((status, json.loads(out)["code"], stat(k, "copy"), stat(k, "big")["size"]), (507, 507, "not_found", str(20 << 20)))
 
 
 @case

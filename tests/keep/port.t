@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import sys
+import threading
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -54,7 +55,7 @@ RAW = r'''
 import socket
 s = socket.create_server(("127.0.0.1", 8001)); print("up", flush=True)
 for answer in ANSWERS:
-    c = s.accept()[0]; c.recv(65536); c.sendall(answer); c.shutdown(1)
+    c = s.accept()[0]; c.recv(65536); c.sendall(answer.replace(b"MANY", b"HTTP/1.1 102 P\r\n\r\n" * 4000)); c.shutdown(1)
     while c.recv(65536): pass
     c.close()
 '''
@@ -73,7 +74,7 @@ def honest(m):
         serve(k, HONEST)
         none = hashlib.sha256(b"").hexdigest()
         status, f, out = k.ask("GET", "/port/8000/a?b=%20c", fields={"x-a": "1", "upgrade": "websocket", "connection": "upgrade"})
-        eq((status, f.get("x-back"), eval(out) if status == 201 else out), (201, "yes", ("GET", "/a?b=%20c", "localhost:8000", "1", None, None, none)))
+        eq((status, f.get("x-back"), eval(out) if status == 201 else out), (201, "yes", ("GET", "/a?b=%20c", "localhost:8000", "1", "websocket", None, none)), "a switch that is asked for may be declined")
         eq(eval(k.ask("GET", "/port/8000")[2])[1], "/")
         eq(eval(k.ask("GET", "/port/8000?q")[2])[1], "/?q")
         for path in ("/chunks", "/close", "/plain"):
@@ -106,6 +107,7 @@ def closed(m):
 def hostile(m):
     head = b"HTTP/1.1 200 OK\r\n"
     whole = [(head + b"Content-Length: 2\r\n\r\nok", b"ok"), (b"HTTP/1.1 100 Continue\r\n\r\n" + head + b"\r\nend", b"end"),
+             (b"MANY" + head + b"\r\nend", b"end"),
              (head + b"Transfer-Encoding: chunked\r\n\r\n2;x=y\r\nok\r\n0\r\nT: v\r\n\r\n", b"ok"),
              (head + b"Content-Length: 2\r\n\r\nokMORE", b"ok"), (b"HTTP/1.1 204 No\r\n\r\n", b"")]
     refused = [b"", b"nonsense\r\n\r\n", head, b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
@@ -124,6 +126,59 @@ def hostile(m):
                 ok(False, f"{answer}: {k.ask('GET', '/port/8001/')}")
             except Cut:
                 pass
+
+
+SWITCH = r"""
+import socket
+s = socket.create_server(("127.0.0.1", 8002)); print("up", flush=True)
+while True:
+    c = s.accept()[0]; f = c.makefile("rb")
+    head = b""
+    try:
+        while not head.endswith(b"\r\n\r\n"): head += f.readline()
+        assert b"\r\nconnection: upgrade\r\nupgrade: echo/1\r\n" in head, head
+        c.sendall(b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: ECHO/1\r\nX-Key: k\r\n\r\nfirst ")
+        while d := f.read1(65536):
+            c.sendall(d)
+            if d.endswith(b"bye"): break
+        c.sendall(b" end"); c.shutdown(2)
+    except OSError: pass  # the client went
+    f.close(); c.close()
+"""
+
+
+@case
+def switches(m):
+    ask = {"connection": "upgrade", "upgrade": "echo/1"}
+    with Keeper(m) as k:
+        serve(k, SWITCH)
+        with k.call("GET", "/port/8002/x", ask) as c:
+            c.reply()
+            eq((c.status, c.fields["upgrade"], c.fields["x-key"]), (101, "ECHO/1", "k"))
+            got = b""
+            for i in range(20):
+                c.body(b"%d;" % i)
+                while not got.endswith(b"%d;" % i):
+                    got += c.some()
+            data = os.urandom(3 << 20)
+            w = threading.Thread(target=lambda: c.body(data).end())
+            w.start()
+            rest = c.read()
+            w.join()
+            eq(got, b"first " + b"".join(b"%d;" % i for i in range(20)))
+            eq((len(rest), rest[:-4] == data, rest[-4:]), (len(data) + 4, True, b" end"), "the client's end is the program's")
+        with k.call("GET", "/port/8002/x", ask) as c:
+            c.reply().body(b"bye")
+            eq(c.read(), b"first bye end", "the program's end is the client's")
+        with k.call("GET", "/port/8002/x", ask) as c:
+            c.reply()  # and goes
+        with k.call("GET", "/port/8002/x", ask) as c:  # the body before the answer
+            c.body(b"early").end().reply()
+            eq(c.read(), b"first early end")
+        eq(k.ask("GET", "/port/8002/x", fields={**ask, "content-length": "3"})[0], 502)
+        other = b"HTTP/1.1 101 S\r\nUpgrade: other\r\nConnection: upgrade\r\n\r\n"
+        serve(k, f"ANSWERS = {[other]!r}" + RAW)
+        eq(k.ask("GET", "/port/8001/", fields=ask)[0], 502, "another protocol than was asked for")
 
 
 sys.exit(main(after_each=nothing_left))

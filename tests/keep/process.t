@@ -75,6 +75,21 @@ def ends(m):
         eq(run(k, "cat", seconds=10)[3]["exitCode"], 0, "no stdin")
 
 
+@case(modes=("root",))
+def leaves_do_not_stay(m):
+    """The cgroup of a program goes when it has ended; some are there for the next."""
+    with Keeper(m) as k:
+        sid = run(k, "echo $E2B_SANDBOX_ID")[0].decode().strip()
+        leaves = lambda: [os.path.basename(x) for x, _, _ in os.walk("/sys/fs/cgroup") if f"/{sid}/exec-" in x]
+        ran = set()
+        for n in range(1, 12):
+            out = run(k, "echo $(< /proc/self/cgroup)")[0].decode()
+            own = [x.rsplit("/", 1)[1] for x in out.split() if "/exec-" in x]
+            ok((own and own[0] not in ran) or not leaves(), f"{n}: {out}")
+            ran.update(own)
+        until(lambda: len(leaves()) <= 4 and not ran & set(leaves()), 10, lambda: f"leaves: {leaves()}, ran in {ran}")
+
+
 @case
 def environment(m):
     with Keeper(m, env=["A=spec", "B=spec", "C=spec"]) as k:
@@ -101,9 +116,10 @@ def users_and_folders(m):
         for user in ("nobody-there", "a b", "x" * 250):
             with start(k, "id", user) as c:
                 eq(c.message(), (2, {"error": {"code": "unauthenticated", "message": f"invalid username: '{user}'"}}))
-        with k.stream(P + "Start", {"process": {"cmd": "/no/such/program"}}) as c:
-            first(c)
-            eq(rest(c)[3]["code"], "invalid_argument")
+        for _ in range(40):  # the start is told first, however soon it fails
+            with k.stream(P + "Start", {"process": {"cmd": "/no/such/program"}}) as c:
+                first(c)
+                eq(rest(c)[3]["code"], "invalid_argument")
         if m.name == "root":
             eq(run(k, "id -u; pwd", "root")[0], b"0\n/root\n")
             run(k, "echo extra:x:1234:1234::/tmp:/bin/sh >> /etc/passwd || true", "root")
@@ -112,7 +128,7 @@ def users_and_folders(m):
 @case
 def list_connect_signal(m):
     with Keeper(m) as k:
-        with start(k, "echo up; trap 'echo term; exit 9' TERM; while :; do sleep 0.05; done", tag="t1", cwd="/tmp") as c:
+        with start(k, "trap 'echo term; exit 9' TERM; echo up; while :; do sleep 0.05; done", tag="t1", cwd="/tmp") as c:
             pid = first(c)
             eq(base64.b64decode(c.message()[1]["event"]["data"]["stdout"]), b"up\n")
             status, o = k.rpc(P + "List", {})
@@ -158,7 +174,7 @@ def kill_is_for_the_tree(m):
                 c.message()
                 eq(k.rpc(P + "SendSignal", {"process": {"pid": pid}, "signal": "SIGNAL_SIGKILL"}), (200, {}), name)
                 eq(rest(c)[3], {"exitCode": -1, "exited": False, "status": "signal: killed", "error": "signal: killed"}, name)
-            until(lambda: sleepers(k) in (b"1\n", b"2\n"), 5, lambda: f"{name}: {sleepers(k)}")  # grep and its shell
+            until(lambda: sleepers(k) in (b"1\n", b"2\n"), 20, lambda: f"{name}: {sleepers(k)}")  # grep and its shell
 
 
 @case
@@ -167,7 +183,7 @@ def timeout_kills_the_tree(m):
         with start(k, TREES["double_fork"], fields={"connect_timeout_ms": 500}) as c:
             first(c)
             eq(rest(c)[3]["code"], "deadline_exceeded")
-        until(lambda: sleepers(k) in (b"1\n", b"2\n"), 5, lambda: f"{sleepers(k)}")
+        until(lambda: sleepers(k) in (b"1\n", b"2\n"), 20, lambda: f"{sleepers(k)}")
         # a client that goes does not stop the clock
         with start(k, "sleep 600", fields={"connect_timeout_ms": 500}) as c:
             pid = first(c)
@@ -188,13 +204,14 @@ def stdin(m):
     with Keeper(m) as k:
         def send(pid, method="SendInput", **more):
             return k.rpc(P + method, {"process": {"pid": pid}, **more})
-        with start(k, "wc -c", stdin=True) as c:
+        with start(k, "wc -c; sleep 600", stdin=True) as c:
             pid = first(c)
             eq(send(pid, input={"stdin": b64(data)}), (200, {}))
             eq(send(pid, input={"stdin": ""}), (200, {}))
             eq(send(pid, "CloseStdin"), (200, {}))
+            eq(base64.b64decode(c.message()[1]["event"]["data"]["stdout"]).strip(), b"1048576")
             eq(send(pid, "CloseStdin")[0], 200, "again")
-            eq(rest(c)[0].strip(), b"1048576")
+            send(pid, "SendSignal", signal=9)
         with start(k, "cat; sleep 0.2", stdin=True) as c:
             pid = first(c)
             eq(send(pid, input={"pty": b64(b"x")})[0], 500)
@@ -203,12 +220,12 @@ def stdin(m):
             eq(send(pid, input={"stdin": b64(b"\xff\0x")}), (200, {}))
             send(pid, "CloseStdin")
             eq(rest(c)[0], b"\xff\0x")
-        with start(k, "exec 0<&-; echo closed; sleep 5", stdin=True) as c:
+        with start(k, "exec 0<&-; echo closed; sleep 60", stdin=True) as c:
             pid = first(c)
             c.message()
-            until(lambda: send(pid, input={"stdin": b64(b"x")})[0] == 500, 5, "a closed stdin is told")
+            until(lambda: send(pid, input={"stdin": b64(b"x")})[0] == 500, 20, "a closed stdin is told")
             send(pid, "SendSignal", signal=9)
-        with start(k, "sleep 5") as c:
+        with start(k, "sleep 60") as c:
             pid = first(c)
             eq(send(pid, input={"stdin": b64(b"x")})[0], 500, "never asked for")
         # a writer that is held up by a program that does not read
@@ -341,6 +358,20 @@ def many_at_once(m):
             c.close()
         for i in range(40):
             eq(run(k, "exit 1")[3]["exitCode"], 1)
+
+
+@case(modes=("root",))
+def those_that_ended_make_room(m):
+    """More than 1024 within half a minute, of which the newest are still known, and one that lives is."""
+    with Keeper(m) as k, start(k, "sleep 600") as living:
+        lives, last = first(living), None
+        for _ in range(1100):
+            with k.stream(P + "Start", {"process": {"cmd": "/bin/true"}, "stdin": False}, None, 30) as c:
+                last = first(c)
+                ok(rest(c)[3]["exited"], "ended")
+        for pid in (lives, last):
+            with k.stream(P + "Connect", {"process": {"pid": pid}}, None, 30) as c:
+                eq(first(c), pid)
 
 
 sys.exit(main(after_each=nothing_left))

@@ -72,7 +72,7 @@ class Mode:
             self.give(d)
         # The build may lie where the ordinary user cannot go.
         os.mkdir(self.bin, 0o755)
-        for n in ("brig", "brig-init", "brig-gate", "brig-inspect", "brig-spawn"):
+        for n in ("brig", "brig-init", "brig-gate", "brig-inspect", "brig-spawn", "brig-client", "brig-sudo"):
             src = os.path.join(os.path.dirname(BRIG), n)
             if os.path.exists(src):
                 shutil.copy(src, os.path.join(self.bin, n))

@@ -1,5 +1,5 @@
-"""The server that tests of inspected HTTP talk to: TLS with a certificate per name, and the clear. Every head it reads goes
-as one JSON line to a file; what a path does is below. Run: httpserver.py FOLDER ADDRESS, with NAME.pem for each name there."""
+"""The server that tests of inspected HTTP talk to: TLS with a certificate per name, and the clear. Every connection and every head it
+reads goes as one JSON line to a file; what a path does is below. Run: httpserver.py FOLDER ADDRESS, with NAME.pem for each name there."""
 import base64
 import hashlib
 import json
@@ -147,7 +147,9 @@ def serve(port, tls):
 
     def loop():
         while True:
-            threading.Thread(target=one, args=(s.accept()[0], tls), daemon=True).start()
+            c = s.accept()[0]
+            print(json.dumps({"conn": port}), file=LOG)
+            threading.Thread(target=one, args=(c, tls), daemon=True).start()
     threading.Thread(target=loop, daemon=True).start()
 
 

@@ -165,7 +165,7 @@ def a_long_row_of_execs_leaks_nothing_inside(m):
         for sid in range(5):
             s.exec("/no/such/thing")
         # background jobs of the last ones may live for a moment
-        until(lambda: held()[0] <= fds and agent() <= procs, 5,
+        until(lambda: held()[0] <= fds and agent() <= procs, 20,
               lambda: f"descriptors of the agent {fds} -> {held()[0]}, processes {procs} -> {agent()}")
         pages2 = held()[1]
         ok(pages2 <= pages + 32, f"pages of the agent {pages} -> {pages2}")

@@ -77,7 +77,7 @@ cpp_check() {
 	# leakReturnValNotUsed: it takes mmap at a fixed address for an allocation.
 	cppcheck --quiet --enable=warning,portability --error-exitcode=1 --inline-suppr --std=c11 \
 		--library=posix --library=gnu -D_GNU_SOURCE -D__x86_64__ -DBRIG_VERSION='"0"' \
-		-DBRIG_LIBEXECDIR='"/"' -Isrc -Ibuild/gen -j2 --cppcheck-build-dir=build/cppcheck \
+		-DBRIG_LIBEXECDIR='"/"' -DBRIG_SBINDIR='"/"' -Isrc -Ibuild/gen -j2 --cppcheck-build-dir=build/cppcheck \
 		--suppress=missingInclude --suppress=readdirCalled --suppress=fgetpwentCalled --suppress=memleak --suppress=resourceLeak \
 		--suppress=leakReturnValNotUsed --suppress='*:build/gen/*' src
 }
@@ -91,6 +91,7 @@ check "cppcheck" cpp_check
 mapfile -t scripts < <(shell_scripts)
 check "shellcheck: ${#scripts[@]} scripts" shellcheck -x -S warning "${scripts[@]}"
 check "reasons and keys of egress rules are documented" egress_tables
+check "each published way round the gate has its test" /usr/bin/python3 tests/lib/published.py
 check "man pages" manuals
 check "test files are executable" executable
 check "docs/security/seccomp.md is the table's" seccomp_doc

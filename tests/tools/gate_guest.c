@@ -207,6 +207,7 @@ int main(int argc, char **argv)
 	struct net_socks socks;
 	struct gate gate;
 	struct err e = ERR_INIT;
+	const char *why = "";
 	int sock[2], status = 0, records_fd;
 	ssize_t n;
 	pid_t pid;
@@ -227,7 +228,11 @@ int main(int argc, char **argv)
 	gate_init(&gate);
 	if (pid < 0 || net_take(sock[0], &socks) < 0)
 		return EXIT_TOOL; /* the child has said why */
-	if (gate_start(&gate, &(struct gate_who){.sandbox = "guest", .tier = "microvm"}, text, (size_t)n, -1, &e) < 0 ||
+	errno = -net_load(&plan, &socks, &why);
+	if (errno != 0)
+		fail(why);
+	if (gate_start(&gate, &e) < 0 ||
+	    gate_rules(&gate, &(struct gate_who){.sandbox = "guest", .tier = "microvm"}, text, (size_t)n, -1, &e) < 0 ||
 	    gate_give(&gate, &socks, &e) < 0) {
 		(void)fprintf(stderr, "gate_guest: %s\n", e.msg);
 		gate_done(&gate);

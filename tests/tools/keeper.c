@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	a.end_fd = open(argv[2], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (a.listen_fd < 0 || a.end_fd < 0)
 		return 2;
-	r = runner_new(&s, &a.runner, &e);
+	r = runner_new(&s, false, &a.runner, &e);
 	if (r == 0)
 		r = runner_start(a.runner, &e);
 	if (r == 0)

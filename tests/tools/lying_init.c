@@ -1,8 +1,7 @@
 /*
- * An agent that reports walls of its own making, waits for the word to go on, and then answers with exit
- * code 42. Started in brig-init's place. Which lie it tells is in its own file, where the test
- * writes it: the two digits after "lie=". 00 is a report of walls as they should be. Whoever is told
- * to go on in spite of a lie ends with 43.
+ * An agent that reports walls of its own making, compares nothing, and says at once that the command ended with exit
+ * code 42. Started in brig-init's place. Which lie it tells is in its own file, where the test writes it: the two digits
+ * after "lie=". 00 is a report of walls as they should be. A command that is not to be measured ends with 43.
  */
 #include "guest/probe.h"
 #include "sys/file.h"
@@ -16,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { STREAM_FD = 3, WAS_TOLD_TO_GO_ON = 42, NOT_MEASURED = 43 };
+enum { STREAM_FD = 3, RAN = 42, NOT_MEASURED = 43 };
 
 static const volatile char which[] = "lie=00";
 
@@ -27,12 +26,10 @@ static void honest(void)
 {
 	static char text[32 * 1024];
 	struct probe_view v = {.self_fd = open("/proc/self", O_PATH | O_CLOEXEC),
-			       .outside_fd = -1,
 			       .text = text,
 			       .room = sizeof(text)};
 
-	p = (struct probe){.command_head = {PROBE_MAGIC, PROBE_VERSION, PROBE_OF_COMMAND, 0},
-			   .head = {PROBE_MAGIC, PROBE_VERSION, PROBE_OF_INIT, 0}};
+	p = (struct probe){.head = {PROBE_MAGIC, PROBE_VERSION, 0, 0}};
 	probe_command(&p.command, &v);
 	probe_task(&p.init, &v);
 	probe_sandbox(&p, &v);
@@ -44,7 +41,7 @@ static void honest(void)
 	p.command.task.outside = p.init.outside = EACCES;
 }
 
-/* Returns the bytes of PID 1's half to send. */
+/* Returns the bytes to send. */
 static size_t lie(int nr)
 {
 	struct probe_task *t = &p.command.task;
@@ -92,7 +89,7 @@ static size_t lie(int nr)
 		p.world.inodes = 0;
 		break;
 	case 20:
-		return probe_init_size(&p) - 1;
+		return probe_size(&p) - 1;
 	case 21:
 		p.head.version++;
 		break;
@@ -101,13 +98,16 @@ static size_t lie(int nr)
 		break;
 	case 23:
 		p.mounts = UINT32_MAX;
-		return PROBE_INIT_MAX;
+		return sizeof(p);
 	case 24:
 		return 1;
+	case 27:
+		p.head.differences = 1;
+		break;
 	default:
 		break;
 	}
-	return probe_init_size(&p);
+	return probe_size(&p);
 }
 
 static void send_frame(enum frame_type type, uint32_t stream, uint8_t chan, const void *data,
@@ -136,32 +136,24 @@ static void send_result(uint32_t stream, unsigned code)
 }
 
 /* Report over the socket. The code to end with. */
-static unsigned report(int out_fd, int sock_fd)
+static unsigned report(int sock_fd)
 {
 	int nr = (which[4] - '0') * 10 + which[5] - '0';
-	char word = 0;
 	size_t n;
 
 	if (nr == 25) /* none at all, and the result says all is well */
 		return 0;
-	if (nr == 26) { /* silence, which is told to whoever waits for it */
-		(void)!write(out_fd, "asked\n", 6);
+	if (nr == 26) /* silence */
 		for (;;)
 			(void)pause();
-	}
 	honest();
 	n = lie(nr);
-	if (nr == 27) /* one half instead of the other */
-		(void)send(sock_fd, &p.head, n, MSG_NOSIGNAL);
-	else
-		(void)send(sock_fd, &p, PROBE_COMMAND_SIZE, MSG_NOSIGNAL);
-	if (send(sock_fd, &p.head, n, MSG_NOSIGNAL) != (ssize_t)n || recv(sock_fd, &word, 1, 0) != 1 ||
-	    word != PROBE_GO)
+	if (send(sock_fd, &p, n, MSG_NOSIGNAL) != (ssize_t)n)
 		_exit(1);
-	return WAS_TOLD_TO_GO_ON;
+	return RAN;
 }
 
-static void answer(const struct frame *f, int out_fd, int sock_fd)
+static void answer(const struct frame *f, int sock_fd)
 {
 	struct msg_reader r = msg_reader(f->payload, f->len);
 	struct msg_item it;
@@ -172,12 +164,11 @@ static void answer(const struct frame *f, int out_fd, int sock_fd)
 	while (msg_next(&r, &it) > 0)
 		flags = it.field == F_FLAGS ? it.u64 : flags;
 	send_result(f->stream,
-		    (flags & REQ_FD_MEASURE) != 0 && sock_fd >= 0 ? report(out_fd, sock_fd) : NOT_MEASURED);
+		    (flags & REQ_FD_MEASURE) != 0 && sock_fd >= 0 ? report(sock_fd) : NOT_MEASURED);
 }
 
-/* The socket is the last but one of the descriptors that come with the request, and the first is standard
- * output. */
-static ssize_t receive(void *at, size_t room, int *out_fd, int *sock_fd)
+/* The socket is the last but one of the descriptors that come with the request. */
+static ssize_t receive(void *at, size_t room, int *sock_fd)
 {
 	union {
 		struct cmsghdr h;
@@ -194,7 +185,6 @@ static ssize_t receive(void *at, size_t room, int *out_fd, int *sock_fd)
 
 		if (h->cmsg_type != SCM_RIGHTS || fds < 3)
 			continue;
-		memcpy(out_fd, CMSG_DATA(h), sizeof(int));
 		memcpy(sock_fd, CMSG_DATA(h) + (fds - 2) * sizeof(int), sizeof(int));
 	}
 	return n;
@@ -204,13 +194,13 @@ int main(void)
 {
 	struct buf in = {.max = 1 << 20};
 	uint8_t hello[HELLO_LEN];
-	int out_fd = -1, sock_fd = -1;
+	int sock_fd = -1;
 
 	hello_encode(hello, HELLO_FD_PASS);
 	send_frame(FRAME_HELLO, 0, 0, hello, sizeof(hello));
 	for (;;) {
 		uint8_t *at = buf_reserve(&in, 65536);
-		ssize_t n = at == NULL ? 0 : receive(at, 65536, &out_fd, &sock_fd);
+		ssize_t n = at == NULL ? 0 : receive(at, 65536, &sock_fd);
 		struct frame f;
 		int used;
 
@@ -218,7 +208,7 @@ int main(void)
 			return 0;
 		buf_commit(&in, (size_t)n);
 		while ((used = frame_decode(buf_head(&in), in.len, FRAME_TO_AGENT, &f)) > 0) {
-			answer(&f, out_fd, sock_fd);
+			answer(&f, sock_fd);
 			buf_consume(&in, (size_t)used);
 		}
 	}

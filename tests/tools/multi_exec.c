@@ -287,7 +287,7 @@ static int op_start(const json_t *o, struct err *e)
 		spec.timeout_ms = (uint64_t)json_integer_value(v);
 	r = spec_check(&spec, e);
 	if (r == 0)
-		r = runner_new(&spec, &runner, e);
+		r = runner_new(&spec, false, &runner, e);
 	if (r == 0)
 		r = runner_start(runner, e);
 	if (r == 0)

@@ -4,6 +4,8 @@
  *
  *   net_load serve ADDR PORT [RESOLVER]   echo, source and sink, until killed (by the first byte: 'c', 's', 'k');
  *                                         RESOLVER: every name is ADDR, asked there
+ *   net_load relay ADDR PORT ADDR2 PORT2  the least that can stand between: what is connected to ADDR goes on to ADDR2, by one process
+ *                                         that decides, records and limits nothing, until killed
  *   net_load down HOST PORT N SECONDS     bytes a second that N connections receive together
  *   net_load up HOST PORT N SECONDS       the same, sent
  *   net_load connect HOST PORT N          microseconds until a byte came back on a new connection, N times
@@ -201,6 +203,68 @@ static int serve(const char *addr, const char *port, const char *resolver)
 	}
 }
 
+/* ---- the least relay: whoever does more takes longer ---- */
+
+enum { FDS_MAX = 16384 };
+static int other[FDS_MAX]; /* the socket a socket's bytes go to */
+
+static void join(int ep, int a, const struct sockaddr_in *up)
+{
+	struct epoll_event add = {.events = EPOLLIN};
+	int one = 1, fds[2] = {a, socket(AF_INET, SOCK_STREAM, 0)};
+
+	/* it waits here for the server, which is near: less than to come back for it */
+	if (a >= FDS_MAX || fds[1] < 0 || fds[1] >= FDS_MAX || connect(fds[1], (const struct sockaddr *)up, sizeof(*up)) < 0)
+		fail("relay");
+	for (int i = 0; i < 2; i++) {
+		other[fds[i]] = fds[1 - i];
+		(void)setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		add.data.fd = fds[i];
+		(void)epoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &add);
+	}
+}
+
+static void pass(int fd)
+{
+	ssize_t n = other[fd] > 0 ? recv(fd, block, sizeof(block), 0) : -1;
+
+	if (n > 0 && send(other[fd], block, (size_t)n, MSG_NOSIGNAL) == n)
+		return;
+	for (int i = 0; i < 2 && other[fd] > 0; i++) {
+		int peer = other[fd];
+
+		other[fd] = 0;
+		(void)close(fd);
+		fd = peer;
+	}
+}
+
+static int relay(const char *addr, const char *port, const char *addr2, const char *port2)
+{
+	struct epoll_event ev[64], add = {.events = EPOLLIN};
+	int one = 1, ep = epoll_create1(0), tcp = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in a, up;
+
+	address(addr, port, &a);
+	address(addr2, port2, &up);
+	(void)setsockopt(tcp, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(tcp, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(tcp, 4096) < 0)
+		fail("listen");
+	add.data.fd = tcp;
+	(void)epoll_ctl(ep, EPOLL_CTL_ADD, tcp, &add);
+	(void)printf("ready\n");
+	(void)fflush(stdout);
+	for (;;) {
+		int n = epoll_wait(ep, ev, 64, -1);
+
+		for (int i = 0; i < n; i++)
+			if (ev[i].data.fd == tcp)
+				join(ep, accept(tcp, NULL, NULL), &up);
+			else
+				pass(ev[i].data.fd);
+	}
+}
+
 /* ---- the clients ---- */
 
 static const char *name, *resolver; /* NULL = an address was given */
@@ -360,6 +424,8 @@ int main(int argc, char **argv)
 	}
 	if ((argc == 4 || argc == 5) && strcmp(argv[1], "serve") == 0)
 		return serve(argv[2], argv[3], argv[4]);
+	if (argc == 6 && strcmp(argv[1], "relay") == 0)
+		return relay(argv[2], argv[3], argv[4], argv[5]);
 	if (argc == 5 || argc == 6)
 		return client(argv[1], argv[2], argv[3], atoi(argv[4]), argv[5]);
 	(void)fprintf(stderr, "net_load: see the top of tests/tools/net_load.c\n");

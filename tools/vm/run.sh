@@ -43,7 +43,7 @@ trap 'exit 130' INT TERM
 
 mkdir "$dir/.vm"
 printf '%q ' exec "$@" > "$dir/.vm/cmd"
-(cd "$top" && { find VERSION build/brig build/brig-init build/tests tests tools -type f ! -name '*.o' 2>/dev/null || :; }) |
+(cd "$top" && { find VERSION build/brig build/brig-init build/brig-sudo build/tests tests tools -type f ! -name '*.o' 2>/dev/null || :; }) |
 	sort > "$dir/list"
 tar -c --owner=0 --group=0 -f "$dir/build.tar" -C "$top" --no-recursion -T "$dir/list" -C "$dir" .vm/cmd
 : > "$dir/status"

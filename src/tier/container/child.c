@@ -229,7 +229,7 @@ static int setup_all(struct tier_start *s, char *why, size_t size)
 
 static _Noreturn void fail(struct tier_start *s, int r)
 {
-	const struct net_socks none = {.fd = {-1, -1, -1, -1}};
+	const struct net_socks none = NET_SOCKS_NONE;
 
 	s->failure.errnum = -r;
 	if (!s->shared && s->res->net != NULL && !s->has_net)
@@ -244,7 +244,7 @@ void setup_child(const void *arg)
 	/* the one argument of a borrowing child, whose parent handed it its own */
 	struct tier_start *s = *(struct tier_start *const *)arg;
 	char stream_arg[] = "stream=3", leaf_arg[] = "leaf=4", name[] = "brig-init";
-	char user_arg[280], caps_arg[32];
+	char user_arg[280], caps_arg[32], sudo_arg[32], measure_arg[32];
 	char *argv[8], *envp[] = {NULL};
 	int argc = 0, r;
 
@@ -254,12 +254,20 @@ void setup_child(const void *arg)
 	(void)snprintf(user_arg, sizeof(user_arg), "user=%s", s->plan.user);
 	(void)snprintf(caps_arg, sizeof(caps_arg), "rootcaps=%s",
 		       s->spec->root_caps == ROOT_CAPS_FILES ? "files" : "none");
+	(void)snprintf(sudo_arg, sizeof(sudo_arg), "sudo=%u", s->plan.uid);
 	argv[argc++] = name;
 	argv[argc++] = stream_arg;
 	if (s->res->exec_leaf_fd >= 0)
 		argv[argc++] = leaf_arg;
 	argv[argc++] = user_arg;
 	argv[argc++] = caps_arg;
+	if (s->spec->sudo != SUDO_NO)
+		argv[argc++] = sudo_arg;
+	if (s->spec->measure) {
+		/* with a gate whatever is tried would be answered, and recorded, by the gate */
+		(void)snprintf(measure_arg, sizeof(measure_arg), "measure=%s", s->spec->egress == NULL ? "net" : "walls");
+		argv[argc++] = measure_arg;
+	}
 	argv[argc] = NULL;
 	(void)umask(022);
 	r = setup_jail(s, s->failure.why, sizeof(s->failure.why));

@@ -69,6 +69,16 @@ static int put_localtime(int etc_fd)
 	return symlinkat(target, etc_fd, "localtime") == 0 ? 0 : -errno;
 }
 
+/* What Debian's packages want in /etc and have in /usr as it was delivered: matplotlib is not imported without. */
+static int put_delivered(int etc_fd)
+{
+	static const char from[] = "/usr/share/matplotlib/matplotlib.conf/matplotlibrc";
+
+	if (faccessat(AT_FDCWD, from, F_OK, 0) < 0)
+		return 0; /* not installed */
+	return symlinkat(from, etc_fd, "matplotlibrc") == 0 ? 0 : -errno;
+}
+
 int etc_fill(int root_fd, const struct spec *spec, const char *hostname, bool gate)
 {
 	_cleanup_close_ int etc_fd = openat(root_fd, "etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -82,6 +92,8 @@ int etc_fill(int root_fd, const struct spec *spec, const char *hostname, bool ga
 		r = put_hosts(etc_fd, &spec->hosts, hostname);
 	if (r == 0)
 		r = put_localtime(etc_fd);
+	if (r == 0)
+		r = put_delivered(etc_fd);
 	if (r == 0 && symlinkat("../usr/lib/os-release", etc_fd, "os-release") < 0)
 		r = -errno;
 	return r == 0 && symlinkat("/proc/self/mounts", etc_fd, "mtab") < 0 ? -errno : r;

@@ -242,6 +242,11 @@ int image_plan(const struct spec *spec, struct image_plan *ret, struct err *e)
 	return r < 0 ? r : plan_user(spec, ret, e);
 }
 
+int image_show(struct image_plan *p, const char *src, const char *dst)
+{
+	return add_part(p, src, dst, false);
+}
+
 int image_open_part(struct image_part *p)
 {
 	int fd = sys_open_tree(AT_FDCWD, p->src,

@@ -29,11 +29,9 @@ struct writable {
 	uint32_t uid, gid;
 };
 
-/*
- * Make the folders of path, one by one and never through a link: until the pivot the host's tree is
- * still there, and an absolute link of the image's, or an absolute path, would lead into it.
- */
-static int make_dirs(int root_fd, const char *path)
+/* Never through a link: until the pivot the host's tree is still there, and an absolute link of the image's, or an
+ * absolute path, would lead into it. */
+int make_dirs(int root_fd, const char *path)
 {
 	_cleanup_close_ int at = -1;
 	char name[256];
@@ -133,9 +131,7 @@ static int place_part(struct tier_start *s, int root_fd, struct image_part *p)
 	return r;
 }
 
-/* Bind `from` of our root over what may be the image's. Missing there, or a folder here and none
- * there: skipped. */
-static int cover(int root_fd, const char *from, const char *to, uint64_t attrs)
+int cover(int root_fd, const char *from, const char *to, uint64_t attrs)
 {
 	/* the target first: a mount that is made and dropped again costs an RCU wait */
 	_cleanup_close_ int dst =
@@ -266,16 +262,18 @@ static int place_trust(const struct tier_start *s, int root_fd)
 /* Operators keep their own programs and secrets in /usr/local and /usr/src. */
 static int hide_local(const struct tier_start *s, int root_fd)
 {
-	bool writable = s->spec->root == ROOT_OVERLAY;
+	bool writable = s->spec->root == ROOT_OVERLAY, sudo = s->spec->sudo != SUDO_NO;
 	uint64_t ro = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	int r;
 
 	if (mkdirat(root_fd, "srv", 0755) < 0)
 		return -errno;
-	if (writable) {
-		r = make_dirs(root_fd, ".brig/local");
+	if (writable || sudo) {
+		r = make_dirs(root_fd, sudo ? ".brig/local/bin" : ".brig/local");
+		if (r == 0 && sudo)
+			r = put_file(root_fd, ".brig/local/bin/sudo", "", 0555);
 		if (r == 0)
-			r = cover(root_fd, ".brig/local", "usr/local", 0);
+			r = cover(root_fd, ".brig/local", "usr/local", writable ? 0 : ro);
 	} else {
 		r = cover(root_fd, "srv", "usr/local", ro);
 	}
@@ -325,6 +323,10 @@ int setup_root(struct tier_start *s, int *ret_root_fd, char *why, size_t size)
 	if (r == 0) {
 		(void)snprintf(why, size, "placing trusted certificates");
 		r = place_trust(s, root_fd);
+	}
+	if (r == 0 && s->spec->sudo != SUDO_NO) {
+		(void)snprintf(why, size, "placing 'sudo' in /usr/local/bin of the image");
+		r = setup_sudo(s, root_fd);
 	}
 	if (r < 0)
 		return r;

@@ -39,6 +39,8 @@ struct image_plan {
 	char text[IMAGE_TEXT_MAX];
 };
 
+#define SUDO_PART ".brig/sudo" /* where brig-sudo is, before it is put where programs are */
+
 /* Why a set-up child gave up: errno, 0 = it did not, and what it was doing. */
 struct setup_failure {
 	int errnum;
@@ -62,10 +64,14 @@ struct tier_start {
 	struct setup_failure failure; /* the child's */
 	struct net_socks net; /* of the gate, from the child */
 	bool has_net;    /* they came */
+	int net_err;     /* the rules that lead to them: 0, or -errno with what failed */
+	const char *net_why;
 };
 
 /* ---- image.c: reading the plan. Runner, before clone ---- */
 int must_check image_plan(const struct spec *spec, struct image_plan *ret, struct err *e);
+/* One more file of the host's, at `dst`. 0 or -E2BIG. */
+int must_check image_show(struct image_plan *p, const char *src, const char *dst);
 /* Detached, read-only, nosuid, nodev clone of a host path; -errno. */
 int image_open_part(struct image_part *p);
 
@@ -75,6 +81,7 @@ void setup_child(const void *arg);
 
 /* ---- steps of the child; each 0 or -errno, with what failed in *why ---- */
 int must_check setup_root(struct tier_start *s, int *ret_root_fd, char *why, size_t size);       /* rootfs.c */
+int must_check setup_sudo(const struct tier_start *s, int root_fd);                         /* sudo.c */
 int must_check setup_devices(int root_fd, char *why, size_t size);                          /* devices.c */
 int must_check setup_proc(int root_fd, char *why, size_t size);                             /* proc.c */
 int must_check setup_loopback(void);                                                        /* net.c */
@@ -90,4 +97,8 @@ int must_check landlock_enter(const struct tier_start *s, char *why, size_t size
 int must_check mount_at(int mount_fd, int dirfd, const char *path);             /* mounts.c */
 int must_check bind_at(int from_fd, const char *from, int to_fd, const char *to, uint64_t attrs);
 int must_check new_fs(const char *type, const char *const *opts, unsigned attrs); /* detached; opts: k, v, ..., NULL */
+/* Make the folders of path, one by one and never through a link. */
+int must_check make_dirs(int root_fd, const char *path); /* rootfs.c, as the next */
+/* Bind `from` of our root over what may be the image's. Missing there, or a folder here and none there: skipped. */
+int must_check cover(int root_fd, const char *from, const char *to, uint64_t attrs);
 int must_check put_file(int dirfd, const char *path, const char *text, mode_t mode);

@@ -4,6 +4,7 @@
 #include "sys/clone.h"
 #include "sys/ids.h"
 #include "sys/landlock.h"
+#include "sys/pages.h"
 #include "sys/raw.h"
 #include "tier/container/setup_priv.h"
 #include "tier/container/start_priv.h"
@@ -26,9 +27,9 @@
  *   parent                                set-up child
  *   plan, mounts of the image             -
  *   clone3                                joins v1 cgroups, loopback, host name
- *   takes the gate's sockets (if asked)   makes them, and the rules that lead to them
- *   id maps, one byte                     waits, becomes uid 0 inside
- *   mount_setattr(IDMAP), one byte        waits, builds the root, devices, /proc, pivots, jail
+ *   id maps, one byte                     makes the gate's sockets and hands them out (if asked)
+ *   mount_setattr(IDMAP), one byte        waits, becomes uid 0 inside
+ *   rules that lead to the sockets        builds the root, devices, /proc, pivots, jail
  *   waits for the end of the socket       execve of brig-init, or exit with the reason left behind
  *
  * The child uses the parent's memory (CLONE_VM): copying page tables, and the pages both write
@@ -225,6 +226,8 @@ static int prepare(struct tier_start *s, struct err *e)
 	s->own_parts = ids_host_root();
 	s->shared = s->map_self || s->own_parts;
 	r = image_plan(s->spec, &s->plan, e);
+	if (r == 0 && s->res->sudo_path != NULL && image_show(&s->plan, s->res->sudo_path, SUDO_PART) < 0)
+		r = err_set(e, ERR_INTERNAL, E2BIG, "image: no room for '%s'", s->res->sudo_path);
 	if (r == 0 && s->own_parts)
 		r = open_parts(&s->plan, e);
 	if (r == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->sync) < 0)
@@ -249,6 +252,7 @@ static void release(struct tier_start *s)
 static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, int *ret_served,
 		      struct err *e)
 {
+	enum { USUAL = 8192 }; /* of the stack */
 	static __attribute__((aligned(16))) char stack[24 * 1024];
 	struct clone_args args = {.flags = clone_flags,
 				  .exit_signal = SIGCHLD,
@@ -258,6 +262,7 @@ static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, i
 	char byte;
 	pid_t pid;
 
+	pages_make(stack + sizeof(stack) - USUAL, USUAL);
 	if (!s->shared)
 		args.flags &= ~(uint64_t)CLONE_VM;
 	if (s->res->leaf_fd >= 0) {
@@ -281,6 +286,9 @@ static pid_t bring_up(struct tier_start *s, struct serving *v, int *ret_pidfd, i
 		(void)raw_call(SYS_kill, pid, SIGKILL, 0, 0, 0);
 	/* the first it sends; without them it died or says over the socket why it gave up */
 	s->has_net = s->res->net != NULL && net_take(s->sync[0], &s->net) == 0;
+	s->net_err = s->has_net ? net_load(s->res->net, &s->net, &s->net_why) : 0;
+	if (s->net_err < 0)
+		(void)raw_call(SYS_kill, pid, SIGKILL, 0, 0, 0);
 	/* its end of the socket closes by execve, or by its death */
 	if (!s->shared)
 		hear_failure(s);
@@ -300,6 +308,8 @@ static int explain(const struct tier_start *s, const struct serving *v, int serv
 	if (served < 0)
 		return err_set(e, ERR_INTERNAL, -served, "mapping user ids %s: %s", v->map,
 			       strerror(-served));
+	if (s->net_err < 0)
+		return err_set(e, ERR_UNSUPPORTED, -s->net_err, "%s: %s", s->net_why, strerror(-s->net_err));
 	if (s->failure.errnum == 0)
 		return err_set(e, ERR_LOST, EIO,
 			       "the sandbox's first process died while it was set up");
@@ -319,11 +329,13 @@ int container_start(const struct spec *spec, const struct tier_res *res, struct 
 	int served = 0, r;
 	pid_t pid;
 
+	pages_make(s, sizeof(*s));
 	s->spec = spec;
 	s->res = res;
 	s->sync[0] = s->sync[1] = s->init_fd = -1;
 	s->failure.errnum = 0;
 	s->has_net = false;
+	s->net_err = 0;
 	s->plan.parts = 0;
 	r = prepare(s, e);
 	if (r < 0) {
@@ -343,7 +355,7 @@ int container_start(const struct spec *spec, const struct tier_res *res, struct 
 				: "user and other namespaces cannot be made",
 			    strerror(-pid));
 	} else if (served < 0 || s->failure.errnum != 0 || poll(&p, 1, 0) != 0 ||
-		   (res->net != NULL && !s->has_net)) {
+		   s->net_err < 0 || (res->net != NULL && !s->has_net)) {
 		(void)kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;

@@ -25,6 +25,18 @@ test('users, folders, environment', async () => {
   await fails(sh('true', { cwd: '/no/such' }), 'InvalidArgumentError', /does not exist/)
 })
 
+test('sudo: root and others, without their capabilities', async () => {
+  const r = await sh('sudo id -u; sudo -u nobody id -un; sudo -n pwd; sudo sh -c "exit 3"; echo $?; grep CapEff /proc/self/status; sudo grep CapEff /proc/self/status')
+  assert.equal(r.stdout, '0\nnobody\n/home/user\n3\nCapEff:\t0000000000000000\nCapEff:\t0000000000000000\n')
+  assert.equal((await sh('echo data | sudo tee /root/by-sudo; sudo cat /root/by-sudo')).stdout, 'data\ndata\n')
+  const e = await fails(sh('sudo apt-get install -y hello'), 'CommandExitError') // see docs/sudo.md: root_caps
+  assert.match(e.stderr, /Permission denied|Read-only file system|are you root/)
+  const h = await sh('sudo sleep 100', { background: true })
+  await until(async () => (await s.commands.run('pgrep -x sleep || true')).stdout !== '', 'the command')
+  await h.kill()
+  await until(async () => (await s.commands.run('pgrep -x sleep || true')).stdout === '', 'its end')
+})
+
 test('text of other scripts, quotes, many lines', async () => {
   const text = 'żółć 日本語 🎉 "q" \'s\' $x `y` \\z'
   assert.equal((await sh('printf %s "$T"', { envs: { T: text } })).stdout, text)
@@ -90,17 +102,70 @@ test('many at once', async () => {
   assert.deepEqual(out.map((r) => r.stdout), out.map((_, i) => `${i}\n`))
 })
 
-test('a terminal', async () => {
+test('input: text, bytes, nothing, its end', async () => {
+  const cat = await sh('cat', { background: true, stdin: true })
+  await s.commands.sendStdin(cat.pid, 'żółć ')
+  await s.commands.sendStdin(cat.pid, '')
+  await s.commands.sendStdin(cat.pid, new Uint8Array([0x61, 0x0a]))
+  await s.commands.closeStdin(cat.pid)
+  assert.equal((await cat.wait()).stdout, 'żółć a\n')
+  const count = await sh('wc -c', { background: true, stdin: true })
+  await s.commands.sendStdin(count.pid, 'x'.repeat(1 << 20))
+  await count.closeStdin()
+  assert.equal((await count.wait()).stdout, '1048576\n')
+  const first = await sh('head -c 1', { background: true, stdin: true })
+  await s.commands.sendStdin(first.pid, 'y'.repeat(1 << 20)).catch((e) => assert.match(e.message, /stdin|not found/))
+  assert.equal((await first.wait()).stdout, 'y')
+  const none = await sh('cat; echo end', { stdin: false })
+  assert.equal(none.stdout, 'end\n')
+  await fails(s.commands.sendStdin(999_999, 'x'), 'NotFoundError')
+})
+
+test('both clients of one process see the same', async () => {
+  const h = await sh('read x; echo "$x"; read x; echo "$x"', { background: true, stdin: true })
+  const other = await Sandbox.connect(s.sandboxId)
   let seen = ''
-  const t = await s.pty.create({ cols: 80, rows: 24, onData: (d) => { seen += Buffer.from(d).toString() } })
-  const type = (x) => s.pty.sendInput(t.pid, Buffer.from(x))
-  await type('stty size\n')
-  await until(() => seen.includes('24 80'), () => seen)
-  await s.pty.resize(t.pid, { cols: 100, rows: 30 })
-  await type('stty size; echo $TERM\n')
-  await until(() => seen.includes('30 100') && seen.includes('xterm-256color'), () => seen)
-  await type('exit 7\n')
-  assert.equal((await fails(t.wait(), 'CommandExitError')).exitCode, 7)
+  const c = await other.commands.connect(h.pid, { onStdout: (d) => { seen += d } })
+  await s.commands.sendStdin(h.pid, 'one\n')
+  await until(() => seen === 'one\n', () => seen)
+  await c.sendStdin('two\n')
+  assert.equal((await h.wait()).stdout, 'one\ntwo\n')
+  assert.equal((await c.wait()).stdout, 'one\ntwo\n')
+})
+
+test('a handle kills its process, and all it started', async () => {
+  const h = await sh("(setsid sleep 611 &); (sh -c 'sleep 612 & sleep 613' &); echo up; sleep 614", { background: true })
+  await until(() => h.stdout === 'up\n', 'it runs')
+  assert.equal(await h.kill(), true)
+  await fails(h.wait(), 'CommandExitError', /signal: killed/)
+  const left = async () => (await sh("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 61[1-4]' | sort -u; true")).stdout
+  await until(async () => (await left()) === '', 'the whole tree ended')
+})
+
+test('ended by a signal of its own', async () => {
+  const e = await fails(sh('kill -TERM $$'), 'CommandExitError', /signal: terminated/)
+  assert.equal(e.exitCode, -1)
+})
+
+test('output that is no UTF-8 does not end the stream', async () => {
+  const r = await sh("printf '\\377\\376ok'")
+  assert.ok(r.stdout.endsWith('ok'))
+})
+
+test('a program that is not there, an argument that is too long', async () => {
+  const e = await fails(sh('no-such-program-at-all'), 'CommandExitError')
+  assert.equal(e.exitCode, 127)
+  await fails(sh(`true ${'x'.repeat(200_000)}`), 'InvalidArgumentError')
+  assert.equal((await sh('echo well')).stdout, 'well\n')
+})
+
+test('no time limit at all', async () => {
+  assert.equal((await sh('sleep 0.3; echo x', { timeoutMs: 0 })).stdout, 'x\n')
+})
+
+test('a script of two MiB, by a file', async () => {
+  await s.files.write('/tmp/long.sh', ': '.padEnd(2 << 20, 'x') + '\necho ran\n')
+  assert.equal((await sh('bash /tmp/long.sh')).stdout, 'ran\n')
 })
 
 test('the end', async () => assert.equal(await s.kill(), true))

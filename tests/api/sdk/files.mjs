@@ -1,5 +1,6 @@
-// Files: all ways to write and read them, folders, watching, signed URLs.
-import { assert, fails, run, Sandbox, test, until } from './lib.mjs'
+// Files: all ways to write and read them, folders, what is said of them.
+import { createHash, randomBytes } from 'node:crypto'
+import { assert, fails, run, Sandbox, test } from './lib.mjs'
 
 const s = await Sandbox.create({ timeoutMs: 240_000 })
 const f = s.files
@@ -51,28 +52,101 @@ test('errors', async () => {
   await fails(f.read('x', { user: 'nobodyhere' }), 'AuthenticationError')
 })
 
-test('signed URLs', async () => {
-  const up = await s.uploadUrl('signed.txt')
-  const form = new FormData()
-  form.append('file', new Blob(['by form']), 'signed.txt')
-  assert.equal((await fetch(up, { method: 'POST', body: form })).status, 200)
-  const down = await s.downloadUrl('signed.txt')
-  assert.equal(await (await fetch(down)).text(), 'by form')
-  const late = await s.downloadUrl('signed.txt', { useSignatureExpiration: -10 })
-  const r = await fetch(late)
-  assert.deepEqual([r.status, await r.json()], [401, { code: 401, message: 'signature is already expired' }])
-  assert.equal((await fetch(down.replace('signed.txt', 'other.txt'))).status, 401)
+test('as octet stream, packed, as a stream of its own', async () => {
+  const text = 'line\n'.repeat(200_000)
+  await f.write('o', text, { useOctetStream: true })
+  assert.equal(await f.read('o'), text)
+  await f.write('z', text, { gzip: true })
+  assert.equal(await f.read('z'), text)
+  const stream = new ReadableStream({
+    start(c) {
+      for (let i = 0; i < 100; i++) c.enqueue(new TextEncoder().encode(`${i}\n`))
+      c.close()
+    },
+  })
+  await f.write('s', stream)
+  assert.equal(await f.read('s'), Array.from({ length: 100 }, (_, i) => `${i}\n`).join(''))
+  await f.write('b', new Blob(['blob']))
+  assert.equal(await f.read('b'), 'blob')
 })
 
-test('watching', async () => {
-  await f.makeDir('w')
-  const seen = []
-  const h = await f.watchDir('w', (e) => seen.push(`${e.type} ${e.name}`))
-  await f.write('w/new', 'x')
-  await until(() => seen.some((e) => e === 'create new'), () => seen.join())
-  await f.remove('w/new')
-  await until(() => seen.some((e) => e === 'remove new'), () => seen.join())
-  await h.stop()
+test('32 MiB there and back, exactly', async () => {
+  const bytes = randomBytes(32 << 20)
+  await f.write('big', new Blob([bytes]), { useOctetStream: true })
+  const sum = createHash('sha256').update(bytes).digest('hex')
+  assert.equal((await s.commands.run('sha256sum < big')).stdout.split(' ')[0], sum)
+  const h = createHash('sha256')
+  for await (const d of await f.read('big', { format: 'stream' })) h.update(d)
+  assert.equal(h.digest('hex'), sum)
+  await f.remove('big')
+})
+
+test('five hundred files', async () => {
+  await f.write(Array.from({ length: 500 }, (_, i) => ({ path: `many/${i % 10}/${i}`, data: `${i}` })))
+  const entries = await f.list('many', { depth: 2 })
+  assert.equal(entries.filter((e) => e.type === 'file').length, 500)
+  assert.equal(entries.filter((e) => e.type === 'dir').length, 10)
+  const read = await Promise.all(Array.from({ length: 50 }, (_, i) => f.read(`many/${i % 10}/${i}`)))
+  assert.deepEqual(read, Array.from({ length: 50 }, (_, i) => `${i}`))
+})
+
+test('every byte, and what is no text', async () => {
+  const bytes = Uint8Array.from({ length: 256 }, (_, i) => i)
+  await f.write('bytes', bytes.buffer)
+  assert.ok(Buffer.from(await f.read('bytes', { format: 'bytes' })).equals(Buffer.from(bytes)))
+  assert.equal((await s.commands.run('od -An -tx1 bytes | head -1')).stdout, ' 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f\n')
+})
+
+test('metadata of files', async () => {
+  const w = await f.write('meta', 'x', { metadata: { author: 'me & you', K2: 'v' } })
+  assert.deepEqual(w.metadata, { author: 'me & you', k2: 'v' })
+  assert.deepEqual((await f.getInfo('meta')).metadata, { author: 'me & you', k2: 'v' })
+  assert.deepEqual((await f.list('.')).find((e) => e.name === 'meta').metadata, { author: 'me & you', k2: 'v' })
+  assert.deepEqual((await f.rename('meta', 'meta2')).metadata, { author: 'me & you', k2: 'v' })
+  await f.write('meta2', 'y')
+  assert.equal((await f.getInfo('meta2')).metadata, undefined)
+  await fails(f.write('meta3', 'x', { metadata: { a: 'ü' } }), 'InvalidArgumentError')
+})
+
+test('links, permissions, owners, times', async () => {
+  await s.commands.run("mkdir -p k; echo 12345 > k/f; chmod 640 k/f; ln -s f k/l; ln -s nowhere k/dead; touch -d '2001-02-03 04:05:06 UTC' k/f")
+  const i = await f.getInfo('k/l')
+  assert.deepEqual([i.type, i.symlinkTarget, i.permissions], ['file', '/home/user/k/f', 'Lrwxrwxrwx'])
+  const e = await f.getInfo('k/f')
+  assert.deepEqual([e.mode, e.permissions, e.owner, e.group, e.size], [0o640, '-rw-r-----', 'user', 'user', 6])
+  assert.equal(e.modifiedTime.toISOString(), '2001-02-03T04:05:06.000Z')
+  assert.deepEqual((await f.list('k')).map((x) => x.name), ['f', 'l'], 'what points nowhere has no type, and is left out by the SDK')
+  const d = await f.getInfo('k')
+  assert.deepEqual([d.type, d.size > 0], ['dir', true])
+})
+
+test('an empty file, and zero values in general', async () => {
+  await f.write('empty', '')
+  const i = await f.getInfo('empty')
+  assert.deepEqual([i.size, i.type], [0, 'file'])
+  await s.commands.run('chmod 0 empty')
+  assert.equal((await f.getInfo('empty')).mode, 0)
+  assert.deepEqual(await f.list('k/../many/0/..', { depth: 1 }).then((l) => l.length), 10)
+  await f.makeDir('nothing')
+  assert.deepEqual(await f.list('nothing'), [])
+})
+
+test('as another user', async () => {
+  await f.write('/root/secret', 'of root', { user: 'root' })
+  assert.equal(await f.read('/root/secret', { user: 'root' }), 'of root')
+  assert.equal((await f.getInfo('/root/secret', { user: 'root' })).owner, 'root')
+  await fails(f.read('/root/secret'), 'SandboxError')
+  assert.equal(await f.exists('/root/secret', { user: 'root' }), true)
+})
+
+test('what is in the way', async () => {
+  await f.write('file', 'x')
+  await fails(f.write('file/below', 'x'), 'SandboxError')
+  await fails(f.makeDir('file'), 'InvalidArgumentError')
+  await fails(f.write('k', 'x'), 'InvalidArgumentError', /directory/)
+  await fails(f.rename('none', 'x'), 'FileNotFoundError')
+  await fails(f.getInfo('none'), 'FileNotFoundError')
+  assert.equal(await f.exists('none'), false)
 })
 
 test('the end', async () => assert.equal(await s.kill(), true))

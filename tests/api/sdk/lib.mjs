@@ -36,9 +36,18 @@ export async function until(fn, what, seconds = 20) {
   }
 }
 
+/** Every page of a paginator. */
+export async function all(p) {
+  const out = []
+  while (p.hasNext) out.push(...(await p.nextItems()))
+  return out
+}
+
 export async function run() {
   let bad = 0
+  const want = new RegExp(process.env.BRIG_SDK_CASES ?? '')
   for (const [i, [name, fn]] of cases.entries()) {
+    if (!want.test(name) && !/^(create|the end)/.test(name)) continue
     try {
       await fn()
       console.log(`ok ${i + 1} - ${name}`)

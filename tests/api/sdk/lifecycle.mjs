@@ -1,12 +1,7 @@
 // Sandboxes come, are listed, and go.
-import { assert, fails, run, Sandbox, test, until } from './lib.mjs'
+import { all, assert, fails, run, Sandbox, test, until } from './lib.mjs'
 
 const v1 = process.env.BRIG_SDK_NAME === 'e2b-v1'
-const all = async (p) => {
-  const out = []
-  while (p.hasNext) out.push(...(await p.nextItems()))
-  return out
-}
 
 test('create, info, kill', async () => {
   const s = await Sandbox.create({ timeoutMs: 60_000, metadata: { who: 'me' }, envs: { A: 'b' } })
@@ -50,23 +45,6 @@ test('unknown template and fields brig cannot honour', async () => {
   await fails(Sandbox.create({ network: { maskRequestHost: 'x' } }), 'SandboxError', /maskRequestHost/)
 })
 
-test('list by metadata, with pages', async () => {
-  const mine = { run: String(process.pid), a: 'b c&d' }
-  const boxes = []
-  for (let i = 0; i < 3; i++) boxes.push(await Sandbox.create({ metadata: { ...mine, n: String(i) } }))
-  const p = Sandbox.list({ query: { metadata: mine }, limit: 2 })
-  const first = await p.nextItems()
-  assert.equal(first.length, 2)
-  assert.equal(p.hasNext, true)
-  const rest = await p.nextItems()
-  assert.equal(p.hasNext, false)
-  assert.deepEqual([...first, ...rest].map((x) => x.sandboxId), boxes.map((x) => x.sandboxId).reverse())
-  const one = await all(Sandbox.list({ query: { metadata: { ...mine, n: '1' }, state: ['running'] } }))
-  assert.deepEqual(one.map((x) => x.sandboxId), [boxes[1].sandboxId])
-  assert.deepEqual(await all(Sandbox.list({ query: { metadata: mine, state: ['paused'] } })), [])
-  for (const b of boxes) assert.equal(await b.kill(), true)
-})
-
 test('connect to a running sandbox', async () => {
   const s = await Sandbox.create({ timeoutMs: 300_000 })
   const t = await Sandbox.connect(s.sandboxId, { timeoutMs: 10_000 })
@@ -76,6 +54,37 @@ test('connect to a running sandbox', async () => {
   const i = await s.getInfo()
   assert.ok(i.endAt - i.startedAt > 200_000, 'connecting never shortens')
   await s.kill()
+})
+
+test('a life span is set anew, both ways', async () => {
+  const s = await Sandbox.create({ timeoutMs: 60_000 })
+  const left = async () => ((await s.getInfo()).endAt - Date.now()) / 1000
+  await s.setTimeout(600_000)
+  assert.ok((await left()) > 500, 'longer')
+  await s.setTimeout(30_000)
+  assert.ok((await left()) <= 31, 'shorter')
+  await Sandbox.setTimeout(s.sandboxId, 90_000)
+  assert.ok((await left()) > 60)
+  await s.kill()
+  await fails(s.setTimeout(1000), 'SandboxNotFoundError')
+  await fails(Sandbox.setTimeout('i00000000000000000000', 1000), 'SandboxNotFoundError')
+})
+
+test('templates by name and by alias, and who they say they are', async () => {
+  const s = await Sandbox.create('base')
+  assert.match((await s.getInfo()).templateId, /^base$/)
+  assert.equal((await s.commands.run('echo $E2B_SANDBOX $E2B_SANDBOX_ID $E2B_TEMPLATE_ID')).stdout, `true ${s.sandboxId} base\n`)
+  await s.kill()
+})
+
+test('variables of the sandbox are in every command, and nowhere else', async () => {
+  const s = await Sandbox.create({ envs: { A: 'a b', EMPTY: '' } })
+  assert.equal((await s.commands.run('echo "[$A][${EMPTY-unset}]"')).stdout, '[a b][]\n')
+  assert.equal((await s.commands.run('echo "[$A]"', { envs: { A: 'mine' } })).stdout, '[mine]\n')
+  assert.equal((await s.commands.run('echo "[$A]"')).stdout, '[a b]\n')
+  const t = await Sandbox.create()
+  assert.equal((await t.commands.run('echo "[$A]"')).stdout, '[]\n')
+  await Promise.all([s.kill(), t.kill()])
 })
 
 test('sandboxes end when their time is over', async () => {

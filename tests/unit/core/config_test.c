@@ -38,6 +38,7 @@ TEST(every_key)
 		   "max_sandboxes: 7\n"
 		   "default_timeout: 90s\n"
 		   "max_timeout: 2h\n"
+		   "tenants: {acme: {max_sandboxes: 3, max_memory: 4G}, '*': {max_sandboxes: 1}}\n"
 		   "templates:\n"
 		   "  base: {}\n"
 		   "  code-interpreter-v1:\n"
@@ -55,6 +56,8 @@ TEST(every_key)
 	CHECK(c.templates[1].code && c.templates[1].any_egress && !c.templates[0].code && !c.templates[0].any_egress);
 	CHECK(config_template(&c, "team/code") == &c.templates[1] && config_template(&c, "base") == &c.templates[0]);
 	CHECK(config_template(&c, "bas") == NULL);
+	CHECK(config_tenant(&c, "acme")->max_sandboxes == 3 && config_tenant(&c, "acme")->max_memory == UINT64_C(4) << 30);
+	CHECK(config_tenant(&c, "other")->max_sandboxes == 1 && config_tenant(&c, "other")->max_memory == 0);
 	config_done(&c);
 }
 
@@ -65,6 +68,7 @@ TEST(defaults)
 	CHECK(c.user == NULL && c.tls_cert == NULL && c.max_sandboxes == 256 && c.default_timeout_ms == 300000);
 	config_done(&c);
 	CHECK(config_dev("/s", "/p", &c, &err) == 0);
+	CHECK(config_tenant(&c, "acme") == NULL);
 	CHECK(config_template(&c, "base") != NULL && config_template(&c, "code-interpreter-v1")->code);
 	CHECK(c.templates[0].image_or_host && strcmp(c.state, "/s") == 0 && strcmp(c.spawn, "/p") == 0);
 	config_done(&c);
@@ -101,7 +105,8 @@ TEST(wrong_values)
 	    "listen: '[::1:80'", "listen: localhost:80", "listen: [a]", "domain: ''", "domain: -x", "domain: a..b",
 	    "domain: 'a b'", "domain: A", "state: rel", "state: /", "state: ''", "spawn: x", "user: 'a b'", "user: ''",
 	    "user: '-1'", "max_sandboxes: 0", "max_sandboxes: 4097", "max_sandboxes: -1", "default_timeout: 0",
-	    "default_timeout: 999ms", "max_timeout: 367d", "max_timeout: 1x", "templates: [a]", "templates: {'a b': {}}",
+	    "default_timeout: 999ms", "max_timeout: 367d", "max_timeout: 1x", "tenants: {}", "tenants: [a]", "tenants: {a: {}}", "tenants: {'a b': {max_sandboxes: 1}}", "tenants: {a: {max_sandboxes: 0}}",
+	    "tenants: {a: {max_memory: 1K}}", "tenants: {a: {memory: 1G}}", "templates: [a]", "templates: {'a b': {}}",
 	    "templates: {-a: {}}", "templates: {/a: {}}", "templates: {a: {profile: p.yaml}}", "templates: {a: {pool: 257}}",
 	    "templates: {a: {alias: b}}", "templates: {a: {alias: ['b c']}}", "templates: {a: {code: 'true'}}",
 	    "templates: {a: {code: yes}}", "templates: {a: {egress: none}}", "templates: {a: {image: '-x'}}",

@@ -46,6 +46,7 @@ TEST(every_key)
 				   "user: 1000:1000\n"
 				   "root: overlay\n"
 				   "root_caps: files\n"
+				   "sudo: yes\n"
 				   "require: [limits, landlock]\n"
 				   "egress: []\n";
 	struct profile p;
@@ -57,7 +58,7 @@ TEST(every_key)
 	CHECK(s.cpu_milli == 500 && s.pids == 64 && s.timeout_ms == 5400000);
 	CHECK(s.env.n == 3 && strcmp(s.env.v[1], "B=x y") == 0 && strcmp(s.env.v[2], "C=") == 0);
 	CHECK(strcmp(s.workdir, "/tmp") == 0 && strcmp(s.user, "1000:1000") == 0);
-	CHECK(s.root == ROOT_OVERLAY && s.root_caps == ROOT_CAPS_FILES);
+	CHECK(s.root == ROOT_OVERLAY && s.root_caps == ROOT_CAPS_FILES && s.sudo == SUDO_YES);
 	CHECK(s.require == (REQ_NEED_LIMITS | REQ_NEED_LANDLOCK));
 	CHECK(p.set == (1u << PROFILE_KEY_COUNT) - 1);
 	spec_done(&s);
@@ -115,6 +116,7 @@ TEST(bad_values_have_a_line)
 	CHECK(refused("version: 1\ntimeout: soon\n", "p.yaml:2: timeout: 'soon'"));
 	CHECK(refused("version: 1\nroot: rw\n", "p.yaml:2: root: 'rw'"));
 	CHECK(refused("version: 1\nroot_caps: all\n", "p.yaml:2: root_caps: 'all'"));
+	CHECK(refused("version: 1\nsudo: maybe\n", "p.yaml:2: sudo: 'maybe'"));
 	CHECK(refused("version: 1\nrequire: [limit]\n", "p.yaml:2: require: unknown word 'limit'"));
 }
 

@@ -79,8 +79,11 @@ TEST(scopes_are_words)
 	CHECK(strcmp(key_scope_word(SCOPE_WRITE, &at), "write") == 0 && key_scope_word(SCOPE_WRITE, &at) == NULL);
 }
 
+static void line(const struct store_line *l, void *arg) { strcat(arg, l->message); }
+
 TEST(sandboxes_are_found_again_and_end_once)
 {
+	char got[64] = "";
 	struct box_table t, u;
 	struct box *b, *c;
 
@@ -105,11 +108,61 @@ TEST(sandboxes_are_found_again_and_end_once)
 	CHECK(store_box_end(store, "iaaaaaaaa", "lost", NULL, 101, &e) == 0); /* nothing to end any more */
 	box_table_close(&u);
 	CHECK(box_table_open(&u) == 0 && store_boxes(store, &u, &e) == 0 && u.n == 0);
+	CHECK(store_log_lines(store, "iaaaaaaaa", 0, false, 9, line, got, &e) == 0 && strcmp(got, "ended: killed") == 0);
 	box_table_close(&u);
 	box_table_close(&t);
 }
 
-static void line(const struct store_line *l, void *arg) { strcat(arg, l->message); }
+static void note_end(const struct store_end *x, void *arg)
+{
+	char *got = arg;
+	size_t n = strlen(got);
+
+	(void)snprintf(got + n, 256 - n, "%s %s %s %s %d %d;", x->id, x->template, x->how, x->result != NULL ? x->result : "-",
+		       (int)x->started_ms, (int)x->ended_ms);
+}
+
+static void put_end(const char *id, const char *tenant, const char *template, int64_t ended_ms)
+{
+	struct box_table t;
+	struct box *b;
+
+	CHECK(box_table_open(&t) == 0);
+	b = box_add(&t, id, BOX_RUNNING);
+	(void)snprintf(b->tenant, sizeof(b->tenant), "%s", tenant);
+	(void)snprintf(b->template, sizeof(b->template), "%s", template);
+	b->started_ms = 1;
+	CHECK(store_box_put(store, b, &e) == 0 && store_box_end(store, id, "exit", ended_ms == 8 ? "{}" : NULL, ended_ms, &e) == 0);
+	box_table_close(&t);
+}
+
+TEST(ends_are_a_tenants_own_the_newest_first)
+{
+	char got[256] = "";
+
+	put_end("iea", "ends", "base", 7);
+	put_end("iec", "ends", "base", 8);
+	put_end("ieb", "ends", "code", 8);
+	put_end("ied", "others", "base", 9);
+	CHECK(store_ends(store, "ends", INT64_MAX, "", 9, note_end, got, &e) == 0);
+	CHECK(strcmp(got, "iec base exit {} 1 8;ieb code exit {} 1 8;iea base exit - 1 7;") == 0);
+	got[0] = '\0';
+	CHECK(store_ends(store, "ends", 8, "iec", 1, note_end, got, &e) == 0 && strcmp(got, "ieb code exit {} 1 8;") == 0);
+	got[0] = '\0';
+	CHECK(store_ends(store, "end", INT64_MAX, "", 9, note_end, got, &e) == 0 && got[0] == '\0');
+	CHECK(store_purge(store, 9, &e) == 0 && store_ends(store, "ends", INT64_MAX, "", 9, note_end, got, &e) == 0 && got[0] == '\0');
+}
+
+TEST(what_is_written_together_is_taken_back_together)
+{
+	char got[64] = "";
+
+	CHECK(store_begin(store, &e) == 0 && store_log(store, "icccccccc", 1, "info", "x", &e) == 0);
+	CHECK(store_commit(store, -EIO, &e) == -EIO);
+	CHECK(store_begin(store, &e) == 0 && store_log(store, "icccccccc", 1, "info", "y", &e) == 0);
+	CHECK(store_commit(store, 0, &e) == 0);
+	CHECK(store_log_lines(store, "icccccccc", 0, false, 9, line, got, &e) == 0 && strcmp(got, "y") == 0);
+}
 
 TEST(lines_come_in_order_and_go_with_their_sandbox)
 {

@@ -4,6 +4,7 @@
 #include "harness/test.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,4 +349,87 @@ TEST(heads_of_requests)
 	CHECK(http("GET / HTTP/1.1\nHost: a.test\n\r\n\r\n") == -1);
 	CHECK(http("GET / HTTP/1.1\r\nX: y\r\n\r\n") == -1);
 }
+/* ---- the proxy on the way out ---- */
+
+TEST(proxy_lines)
+{
+	static const char good[] = "proxy address [2001:db8::1]:3128\nproxy names proxy\nproxy credentials file:/x\nallow a.test:443\n"
+				   "+via direct\nallow b.test:443\n";
+	static const char *const wrong[] = {
+	    "proxy address 10.0.0.5\n", "proxy address 10.0.0.5:0\n", "proxy address 10.0.0.5:70000\n", "proxy address proxy.test:3128\n",
+	    "proxy address 10.0.0.0/8:3128\n", "proxy address 0.0.0.0:3128\n", "proxy address 224.0.0.1:3128\n", "proxy address [::]:3128\n",
+	    "proxy address 10.0.0.5:3128 x\n", "proxy names gate\n", "proxy credentials env:X\n", "proxy address\n", "proxy port 3128\n",
+	    "proxy address 10.0.0.5:3128\nproxy names both\n", "proxy address 10.0.0.5:3128\nproxy credentials env:A\nproxy credentials env:B\n",
+	    "proxy address 10.0.0.5:3128\nproxy names proxy\ndns pinned 1\n", "allow a.test:1\n+via other\n"};
+	struct judge *j = rules(good);
+	struct judge_verdict v = named(j, "a.test", 443);
+	struct err e = {0};
+
+	CHECK(judge_proxy(j) != NULL && judge_proxy(j)->at.port == 3128 && judge_proxy(j)->names);
+	CHECK(strcmp(judge_proxy(j)->secret, "file:/x") == 0);
+	CHECK(judge_via(j, &v) == NULL);
+	v = named(j, "b.test", 443);
+	CHECK(judge_via(j, &v) == judge_proxy(j));
+	judge_free(j);
+	/* another address: what was said of the one before is not said of it */
+	j = rules("proxy address 10.0.0.5:3128\nproxy names proxy\nproxy credentials env:X\nproxy address 10.0.0.6:3128\n");
+	CHECK(judge_proxy(j)->secret == NULL && !judge_proxy(j)->names && judge_proxy(j)->at.addr.a[3] == 6);
+	judge_free(j);
+	j = rules("allow a.test:443\n");
+	CHECK(judge_proxy(j) == NULL);
+	judge_free(j);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		j = NULL;
+		CHECK(judge_new(wrong[i], strlen(wrong[i]), &j, &e) < 0);
+		CHECK(j == NULL);
+	}
+}
+
+static void asked(const struct judge_dest *d, const struct resolve_addr *to, const char *secret, const char *want)
+{
+	struct buf b;
+
+	buf_init(&b, 4096);
+	CHECK(judge_proxy_ask(d, to, secret, &b) == 0);
+	CHECK(b.len == strlen(want) && memcmp(buf_head(&b), want, b.len) == 0);
+	buf_done(&b);
+}
+
+TEST(proxy_asked)
+{
+	struct judge_dest d = {.named = true, .name = "api.allowed.test", .port = 443};
+	struct resolve_addr v4 = addr("93.184.216.34"), v6 = addr("2001:db8::1");
+
+	asked(&d, &v4, NULL, "CONNECT 93.184.216.34:443 HTTP/1.1\r\nHost: 93.184.216.34:443\r\n\r\n");
+	asked(&d, &v6, NULL, "CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443\r\n\r\n");
+	asked(&d, NULL, "me:it", "CONNECT api.allowed.test:443 HTTP/1.1\r\nHost: api.allowed.test:443\r\nProxy-Authorization: Basic bWU6aXQ=\r\n\r\n");
+}
+
+static ssize_t said(const char *text, uint32_t *status) { return judge_proxy_answer((const uint8_t *)text, strlen(text), status); }
+
+TEST(proxy_answers)
+{
+	static const char ok[] = "HTTP/1.1 200 Connection established\r\nVia: x\r\n\r\n";
+	static const char *const odd[] = {"HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n",
+					  "HTTP/2 200\r\n\r\n", "HTTP/1.1 200 OK\n\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n",
+					  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 200 OK\r\nX : y\r\n\r\n", "SSH-2.0-x\r\n\r\n",
+					  "HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 600 OK\r\n\r\n", "HTTP/1.1 200 OK\r\n folded\r\n\r\n",
+					  "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n"};
+	char big[PROXY_ANSWER_MAX + 1];
+	uint32_t status;
+
+	CHECK(said(ok, &status) == (ssize_t)strlen(ok) && status == 200);
+	CHECK(said("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\nhello", &status) == 38);
+	CHECK(said("HTTP/1.1 200 OK\r\n", &status) == 0);
+	CHECK(said("", &status) == 0);
+	CHECK(said("HTTP/1.1 407 No\r\n\r\n", &status) == -ECONNREFUSED && status == 407);
+	CHECK(said("HTTP/1.1 302 Elsewhere\r\nLocation: x\r\n\r\n", &status) == -ECONNREFUSED && status == 302);
+	for (size_t i = 0; i < ARRAY_LEN(odd); i++)
+		CHECK(said(odd[i], &status) == -EBADMSG);
+	memset(big, 'x', sizeof(big));
+	memcpy(big, "HTTP/1.1 200 OK\r\nX: ", 20);
+	CHECK(judge_proxy_answer((const uint8_t *)big, PROXY_ANSWER_MAX - 1, &status) == 0);
+	CHECK(judge_proxy_answer((const uint8_t *)big, PROXY_ANSWER_MAX, &status) == -EBADMSG);
+}
+
 TEST_MAIN()

@@ -81,6 +81,68 @@ TEST(refused_questions_have_a_rate)
 	judge_free(j);
 }
 
+TEST(a_record_is_this_text)
+{
+	struct judge *j = rules("");
+	struct judge_dest d = {.named = true, .port = 443, .name = "a.test", .orig = {.a = {198, 18, 1, 0}}};
+	struct judge_peer src = {.addr = {.a = {10, 0, 255, 9}}, .port = 65535}, out6 = {.addr = {.v6 = true, .a = {[15] = 1}}, .port = 1};
+	struct judge_hello h = {.sni = "q\"b\\\xff\n~"};
+	struct resolve_result res = {.n = 2, .addr = {{.a = {93, 184, 216, 34}}, {.v6 = true, .a = {0x20, 1, [15] = 2}}}};
+	const struct judge_who who = {.sandbox = "s", .tier = "container"};
+	const struct judge_place at = {.seq = 1200, .prev_hash = ""};
+	const struct judge_record r = {.event = "close", .allow = true, .reason = "closed", .rule = "r", .transport = "tcp", .dest = &d,
+				       .src = &src, .local_out = &out6, .hello = &h, .resolved = &res, .dialed = &res.addr[0],
+				       .close_reason = "ended", .bytes_down = UINT64_MAX};
+	static const char want[] =
+	    ",\"transport\":\"tcp\",\"src\":\"10.0.255.9:65535\",\"dst_kind\":\"name\",\"name\":\"a.test\","
+	    "\"name_source\":\"synthetic\",\"orig_dst\":\"198.18.1.0\",\"dst_port\":443,\"sni\":\"q\\u0022b\\u005c\\u00ff\\u000a~\","
+	    "\"resolved\":[\"93.184.216.34\",\"2001::2\"],\"dns_ms\":0,\"dialed\":\"93.184.216.34\",\"local_out\":\"[::1]:1\","
+	    "\"close_reason\":\"ended\",\"bytes_up\":0,\"bytes_down\":18446744073709551615,\"dur_ms\":0,\"connect_ms\":0}\n";
+	char text[PIPE_BUF + 1] = "", stamp[] = "{\"ts\":\"0000-00-00T00:00:00.000Z\",\"seq\":1200,";
+	struct buf out;
+
+	buf_init(&out, PIPE_BUF);
+	CHECK(judge_line(j, &r, &who, &at, &out) == 0);
+	memcpy(text, buf_head(&out), out.len);
+	CHECK(out.len > sizeof(want) && strcmp(text + out.len - (sizeof(want) - 1), want) == 0);
+	for (size_t i = 8; i < sizeof(stamp) - 1; i++)
+		CHECK(stamp[i] == '0' && i < 32 ? text[i] >= '0' && text[i] <= '9' : text[i] == stamp[i]);
+	buf_done(&out);
+	judge_free(j);
+}
+
+TEST(a_text_is_cut_between_its_bytes)
+{
+	struct judge *j = rules("");
+	char path[600];
+	struct judge_req q = {.method = "GET", .host = "", .path = path};
+	const struct judge_record r = {.event = "request", .reason = "no_rule", .req = &q};
+	const struct judge_who who = {.sandbox = NULL};
+	const struct judge_place at = {.prev_hash = ""};
+	struct buf out;
+
+	/* 460 bytes as written: none of an escape's six is lost */
+	for (size_t plain = 450; plain < 470; plain++) {
+		char want[600] = "";
+
+		memset(path, 'a', sizeof(path) - 1);
+		path[sizeof(path) - 1] = '\0';
+		path[plain] = '"';
+		buf_init(&out, PIPE_BUF);
+		CHECK(judge_line(j, &r, &who, &at, &out) == 0);
+		memset(want, 'a', plain < 460 ? plain : 460);
+		if (plain + 6 <= 460) {
+			strcpy(want + plain, "\\u0022");
+			memset(want + plain + 6, 'a', 460 - plain - 6);
+		}
+		strcat(want, "\"}}\n");
+		CHECK(out.len > strlen(want) + 1 && memcmp(buf_head(&out) + out.len - strlen(want), want, strlen(want)) == 0 &&
+		      buf_head(&out)[out.len - strlen(want) - 1] == '"');
+		buf_done(&out);
+	}
+	judge_free(j);
+}
+
 TEST(a_record_fits_whatever_it_holds)
 {
 	struct judge *j = rules("");

@@ -92,10 +92,13 @@ static int said(const char *cmd, const char *want)
 static int setup(struct net_socks *s)
 {
 	char why[200] = "";
+	const char *lacks = why;
 	int r = net_setup(&plan, s, why, sizeof(why));
 
+	if (r == 0)
+		r = net_load(&plan, s, &lacks);
 	if (r < 0)
-		printf("# %s: %s\n", why, strerror(-r));
+		printf("# %s: %s\n", lacks, strerror(-r));
 	(void)fflush(stdout);
 	return r;
 }
@@ -171,6 +174,15 @@ static int guest_without_interface(void)
 	return net_setup(&plan, &s, why, sizeof(why)) != -ENODEV || strstr(why, "tap0") == NULL;
 }
 
+static int went(int listener, int family, const char *to, uint16_t port, const char *want, uint16_t want_port);
+
+static bool reported(int drops_fd)
+{
+	uint8_t copy[1024];
+
+	return recv(drops_fd, copy, sizeof(copy), MSG_DONTWAIT) > 0;
+}
+
 /* As a kernel without that module sees it. */
 static void spoil(enum net_way w, const char *word)
 {
@@ -189,29 +201,43 @@ static int without_tproxy(void)
 		    WAY("output priority -100") OWN BY_REDIRECT "\t}\n}\n");
 }
 
-static int without_any(void)
+/* No rule of it holds then, and nothing listens where the sandbox wants to go. */
+static int refused(void)
 {
 	struct net_socks s;
-	char why[200] = "";
-	int r;
+	char text[200] = "";
+	const char *why = text;
 
+	return net_setup(&plan, &s, text, sizeof(text)) < 0 || net_load(&plan, &s, &why) != -ENOENT ||
+	       strstr(why, "lacks") == NULL || said("nft -s list ruleset", "") ||
+	       went(s.fd[NET_TCP4], AF_INET, "198.18.7.7", 443, "198.18.7.7", 443) == 0;
+}
+
+static int without_any(void)
+{
 	spoil(NET_TPROXY, "tproxy");
 	spoil(NET_REDIRECT, "redir");
-	r = net_setup(&plan, &s, why, sizeof(why));
-	for (int i = 0; i < NET_SOCKS; i++)
-		if (s.fd[i] >= 0)
-			return 1;
-	return r != -ENOENT || strstr(why, "lacks") == NULL || said("nft -s list ruleset", "");
+	return refused();
 }
 
 static int without_reject(void)
 {
-	struct net_socks s;
-	char why[200];
-
 	spoil(NET_TPROXY, "reject");
 	spoil(NET_REDIRECT, "reject");
-	return net_setup(&plan, &s, why, sizeof(why)) != -ENOENT || said("nft -s list ruleset", "");
+	return refused();
+}
+
+/* Where no IPv6 address may be asked for, no rule leads there: it is refused and reported like any other. */
+static int ipv4_only(void)
+{
+	struct net_range r[] = {range("198.18.0.0", "198.19.255.255")};
+	struct net_socks s;
+
+	return net_plan_gate(&plan, r, 1, NULL) < 0 || setup(&s) < 0 || said("nft -s list ruleset | grep -c tproxy", "3\n") ||
+	       said("nft -s list ruleset | grep -c 'tproxy ip6'", "0\n") ||
+	       went(s.fd[NET_TCP4], AF_INET, "198.18.7.7", 443, "198.18.7.7", 443) ||
+	       went(s.fd[NET_TCP6], AF_INET6, "2001:db8::7", 443, "2001:db8::7", 443) == 0 ||
+	       !reported(s.fd[NET_DROPS]);
 }
 
 #define INSIDE(name, guest)                                                                        \
@@ -225,6 +251,7 @@ INSIDE(container_redirect, false)
 INSIDE(guest_tproxy, true)
 INSIDE(guest_redirect, true)
 INSIDE(without_tproxy, false)
+INSIDE(ipv4_only, false)
 
 TEST(what_is_missing_fails_whole)
 {
@@ -284,6 +311,47 @@ TEST(origins_by_both_ways)
 	CHECK(make_plan(false) == 0);
 	CHECK(inside(origins) == 0);
 	CHECK(inside(origins_redirected) == 0);
+}
+
+/* ---- who loads the rules ---- */
+
+/* The namespace's sockets go out; whoever made the namespace, and has no right inside, gives it its rules. */
+static int from_outside(void)
+{
+	struct net_socks s;
+	const char *why = "";
+	char text[200] = "", byte;
+	int pair[2], status = 0, r;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return 1;
+	pid = fork();
+	if (pid == 0) {
+		struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+
+		(void)close(pair[0]);
+		if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 ||
+		    ioctl(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), SIOCSIFFLAGS, &ifr) < 0 ||
+		    net_setup(&plan, &s, text, sizeof(text)) < 0 || net_send(pair[1], &s) < 0 || read(pair[1], &byte, 1) != 1)
+			_exit(1);
+		_exit(went(s.fd[NET_TCP4], AF_INET, "198.18.7.7", 443, "198.18.7.7", 443));
+	}
+	(void)close(pair[1]);
+	r = pid < 0 ? -errno : net_take(pair[0], &s);
+	if (r == 0)
+		r = net_load(&plan, &s, &why);
+	if (r < 0)
+		printf("# %s: %s\n", why, strerror(-r));
+	(void)fflush(stdout);
+	(void)!write(pair[0], "g", 1);
+	return r < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+TEST(rules_are_loaded_from_outside)
+{
+	CHECK(make_plan(false) == 0);
+	CHECK(from_outside() == 0);
 }
 
 /* ---- ranges ---- */
@@ -348,7 +416,7 @@ TEST(many_ranges_and_all_addresses)
 
 TEST(sockets_are_handed_out)
 {
-	struct net_socks s = {.fd = {-1, -1, -1, -1}}, got;
+	struct net_socks s = NET_SOCKS_NONE, got;
 	int pair[2], p[2];
 
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);

@@ -169,4 +169,16 @@ TEST(chunked)
 		CHECK(chunks(wrong[i], out) == -1);
 }
 
+TEST(lists_of_words)
+{
+	CHECK(http_list_has(http_text("keep-alive, Upgrade"), http_text("upgrade")));
+	CHECK(http_list_has(http_text("UPGRADE"), http_text("upgrade")));
+	CHECK(http_list_has(http_text(" , a ,upgrade,"), http_text("Upgrade")));
+	CHECK(!http_list_has(http_text("upgraded, up grade"), http_text("upgrade")));
+	CHECK(!http_list_has(http_text(""), http_text("upgrade")));
+	CHECK(!http_list_has(http_text(",,"), http_text("")));
+	CHECK(http_hop(http_text("Upgrade")) && http_hop(http_text("te")) && http_hop(http_text("Proxy-Connection")));
+	CHECK(!http_hop(http_text("host")) && !http_hop(http_text("upgrade-insecure-requests")) && !http_hop(http_text("")));
+}
+
 TEST_MAIN()

@@ -5,7 +5,7 @@
 
 static struct probe p;
 static struct receipt_host h;
-static struct receipt_diffs d;
+static struct probe_diffs d;
 
 static void fresh(void)
 {
@@ -17,7 +17,7 @@ static void fresh(void)
 static int one(const char *name)
 {
 	receipt_compare(&h, &p, &d);
-	for (uint32_t i = 0; i < d.n && i < RECEIPT_DIFFS_MAX; i++)
+	for (uint32_t i = 0; i < d.n && i < PROBE_DIFFS_MAX; i++)
 		if (d.n != 1 || strstr(d.d[i].wall, name) == NULL)
 			printf("# %s: asked %s, found %s\n", d.d[i].wall, d.d[i].asked,
 			       d.d[i].found);
@@ -127,12 +127,32 @@ TEST(landlock_counts_only_where_it_should_stand)
 	CHECK(d.n == 0);
 }
 
+/* What stops the command inside is the same comparison, and a word for what only the host sees. */
+TEST(the_command_is_stopped_by_whatever_is_a_difference)
+{
+	struct probe_expect x;
+
+	fresh();
+	receipt_expect(&h, &x);
+	CHECK((x.flags & EXPECT_STOP) == 0);
+	d.n = 0;
+	probe_compare(&x, &p, &d);
+	CHECK(d.n == 0);
+	p.command.sys_open = 0;
+	probe_compare(&x, &p, &d);
+	CHECK(d.n == 1);
+	h.memory.value++;
+	receipt_expect(&h, &x);
+	CHECK((x.flags & EXPECT_STOP) != 0);
+}
+
 TEST(more_than_there_is_room_for_is_counted)
 {
 	fresh();
 	memset(p.command.task.call, 0, sizeof(p.command.task.call));
 	receipt_compare(&h, &p, &d);
-	CHECK(d.n == PROBE_CALLS && d.n > RECEIPT_DIFFS_MAX);
+	_Static_assert((int)PROBE_CALLS > (int)PROBE_DIFFS_MAX, "as the test says");
+	CHECK(d.n == PROBE_CALLS);
 }
 
 TEST_MAIN()

@@ -47,8 +47,7 @@ static inline void sample_probe(struct probe *p)
 	};
 
 	memset(p, 0, sizeof(*p));
-	p->command_head = (struct probe_head){PROBE_MAGIC, PROBE_VERSION, PROBE_OF_COMMAND, 0};
-	p->head = (struct probe_head){PROBE_MAGIC, PROBE_VERSION, PROBE_OF_INIT, 0};
+	p->head = (struct probe_head){PROBE_MAGIC, PROBE_VERSION, 0, 0};
 	sample_task(&p->init, 1, 0, 0xe1);
 	sample_task(&p->command.task, 2, 1000, 0);
 	p->command.pids = 2;
@@ -101,7 +100,7 @@ static inline void sample_host(struct receipt_host *h)
 
 /* The payload as a C string of its own; NULL when it could not be made. */
 static inline char *sample_payload(const struct receipt_host *h, const struct probe *p,
-				   const struct receipt_diffs *d, const uint8_t pub[RECEIPT_PUB])
+				   const struct probe_diffs *d, const uint8_t pub[RECEIPT_PUB])
 {
 	struct buf b = {.max = RECEIPT_MAX}, room = {.max = RECEIPT_MAX};
 	char *text = NULL;

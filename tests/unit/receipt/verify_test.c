@@ -12,7 +12,7 @@ static char *payload(bool broken)
 {
 	static struct probe p;
 	struct receipt_host h;
-	struct receipt_diffs d;
+	struct probe_diffs d;
 
 	sample_probe(&p);
 	sample_host(&h);
