@@ -63,13 +63,18 @@ def opened(path, fields=None, port=8000, method="GET"):
     s.sendall((f"{method} {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in f.items()) + "\r\n").encode())
     raw = b""
     while b"\r\n\r\n" not in raw:
-        d = s.recv(65536)
-        if not d:
-            raise EOFError(raw)
-        raw += d
+        raw += some(s, raw)
     top, rest = raw.split(b"\r\n\r\n", 1)
     lines = top.decode().split("\r\n")
     return s, int(lines[0].split()[1]), {k.lower(): v.strip() for k, v in (x.split(":", 1) for x in lines[1:])}, rest
+
+
+def some(s, before=b""):
+    """What has come; its end is a failure, told with what came before it."""
+    d = s.recv(65536)
+    if not d:
+        raise EOFError(f"the connection ended after {before[-200:]!r}")
+    return d
 
 
 def to_end(s, got=b""):
@@ -87,7 +92,7 @@ def bytes_go_both_ways():
         s.sendall(b"%d." % i)
         got = b""
         while got != b"%d." % i:
-            got += s.recv(100)
+            got += some(s, got)
     data = os.urandom(5 << 20)
     w = threading.Thread(target=lambda: (s.sendall(data), s.shutdown(socket.SHUT_WR)))
     w.start()
@@ -187,7 +192,7 @@ def what_is_no_switch():
     # declined: HTTP goes on, on the same connection
     s, status, _, rest = opened("/told")
     while not rest.endswith(b"0\r\n\r\n"):
-        rest += s.recv(65536)
+        rest += some(s, rest)
     s.sendall(f"GET /told HTTP/1.1\r\nHost: 8000-{BOX['sandboxID']}.localhost\r\n\r\n".encode())
     ok(s.recv(65536).startswith(b"HTTP/1.1 200"), "the next request")
     s.close()
@@ -216,13 +221,13 @@ def over_tls():
             s.sendall((f"GET /chat HTTP/1.1\r\nHost: 8000-{box['sandboxID']}.localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n").encode())
             got = b""
             while b"\r\n\r\n" not in got:
-                got += s.recv(65536)
+                got += some(s, got)
             got = got.split(b"\r\n\r\n", 1)[1]
             data = os.urandom(1 << 20)
             for i in range(0, len(data), 65536):  # no more than the buffers hold on its way
                 s.sendall(data[i:i + 65536])
                 while len(got) < i + 65536:
-                    got += s.recv(65536)
+                    got += some(s, got)
             eq(got == data, True)
             s.sendall(b"bye")
             eq(to_end(s), b"bye")
