@@ -4,9 +4,11 @@
 #   V=asan unit          any variant
 #   T=tests/behaviour/x.t  only these files (behaviour, agent-test, kill-test, vm-test, lint)
 #   FUZZ_SECONDS=300     per fuzz target
+#   TEST_SECONDS=100     after which a test file that has no end is ended, and has failed
 # PERL5LIB is for the harness; make's own variables must not reach a test.
 PROVE := env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS PERL5LIB=tools prove --harness TapTotals --timer \
-	--failures --comments --exec ''
+	--failures --comments
+TEST_SECONDS ?= 900
 
 # Debian's archives of brigd's and brig-client's libraries are not made for static programs.
 # Replaying needs no static program at all.
@@ -32,7 +34,7 @@ $(O)/replay/%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o $(O)/lib.a
 	$(Q)$(CC) $(LINK) $(LNK) $^ $(LIBS_brig) $(LIBS_brigd) $(LIBS_brig-client) -lm -o $@
 
 # Without a test file a stage has proved nothing, so that is an error.
-run = @$(if $(strip $(1)),$(PROVE) $(2) $(1),echo 'no test found for $@' >&2; exit 1)
+run = @$(if $(strip $(1)),$(PROVE) --exec 'tools/run_limited.py $(TEST_SECONDS)$(3)' $(2) $(1),echo 'no test found for $@' >&2; exit 1)
 suite = $(or $(T),$(sort $(wildcard tests/$(1)/*.t)))
 programs: all $(TOOLS)
 # All that more than one stage would build: they may then run at once.
@@ -54,6 +56,7 @@ api-test: programs
 vm-test: programs attacks
 	$(call run,$(call suite,vm))
 # Minutes and packages by the hundred, so no part of `make test`.
+image-test: TEST_SECONDS = 7200
 image-test: programs
 	$(call run,$(call suite,recipes),--verbose)
 lint: programs $(LIBSRC:%.c=$(O)/%.o)
@@ -63,7 +66,7 @@ lint: programs $(LIBSRC:%.c=$(O)/%.o)
 FUZZ_SECONDS ?= $(shell n=$(words $(FUZZERS)); s=$$((300 / (n ? n : 1))); echo $$((s < 30 ? s : 30)))
 ifeq ($(V),asan)
 fuzz: $(FUZZERS:%=$(O)/fuzz/%)
-	$(call run,$(sort $^),-j2 --exec 'tools/fuzz_one.sh $(FUZZ_SECONDS)')
+	$(call run,$(sort $^),-j2, tools/fuzz_one.sh $(FUZZ_SECONDS))
 else
 fuzz:
 	@+$(MAKE) --no-print-directory V=asan fuzz

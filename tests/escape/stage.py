@@ -263,7 +263,12 @@ class Scene:
                 f"image={self.image}", "fds=" + ",".join(map(str, fds))]
 
     def victim_words(self, wait):
-        """The victim's answer, when it comes within so many seconds; a debugger may hold it up while CMD runs."""
+        """The victim's answer, when it comes within so many seconds; a debugger may hold it up while CMD runs. With a wait the
+        answer is one to a question of now: one of an earlier look may have been there since before the attack."""
+        earlier = self.victim_answer(wait) if wait and self.asked else set()
+        return earlier | self.victim_answer(wait)
+
+    def victim_answer(self, wait):
         try:
             if not self.asked:
                 self.victim.stdin.write(b"?\n")

@@ -18,4 +18,4 @@ if ! [ -x "$top/build/brig" ] || ! [ -x "$top/build/brig-init" ]; then
 	echo "not ok 1 - build/brig or build/brig-init is missing: run make"
 	exit 1
 fi
-exec "$top/tools/vm/run.sh" --timeout "${BRIG_VM_TIMEOUT:-900}" --append "$append" -- env PYTHONUNBUFFERED=1 "$@"
+exec "$top/tools/vm/run.sh" --timeout "${BRIG_VM_TIMEOUT:-840}" --append "$append" -- env PYTHONUNBUFFERED=1 "$@"
