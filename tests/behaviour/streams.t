@@ -54,10 +54,11 @@ def c01_slow_reader_bounds_memory(m):
     end = time.monotonic() + 1.0
     while time.monotonic() < end:
         for pid in [p.pid, *reap.below(p.pid)]:
-            with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
-                for line in f:
-                    if line.startswith("RssAnon:"):
-                        rss = max(rss, int(line.split()[1]))
+            try:
+                with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
+                    rss = max(rss, *(int(line.split()[1]) for line in f if line.startswith("RssAnon:")), 0)
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # it ended meanwhile
         time.sleep(0.1)
     out, err = p.communicate(timeout=30)
     eq(p.returncode, 0, "exit")
