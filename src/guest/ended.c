@@ -16,7 +16,7 @@
  * (guest/report.h), and says nothing about other jobs.
  */
 
-enum { SWEEP_MS = 1, PARK_MS = 20, HANG_UP_MS = 100, GUARD_MS = 10000 };
+enum { SWEEP_MS = 1, PARK_MS = 20, HANG_UP_MS = 100, GUARD_MS = 10000, CALM_ROUNDS = 200 };
 enum { TTY_REST = 64 * 1024 }; /* bytes, more than the kernel keeps for the reader of a terminal */
 
 /* What the starter was given has begun. */
@@ -206,6 +206,7 @@ static void sweep_job(struct agent *a, struct job *j)
 {
 	static pid_t known[4 * AGENT_JOBS_MAX];
 	struct sweep s = {.known = known};
+	enum sweep_found found;
 
 	if (hear_unborn(a))
 		return; /* it would look like an orphan */
@@ -218,7 +219,18 @@ static void sweep_job(struct agent *a, struct job *j)
 		s.tree = j->pid;
 	if (s.known_n == ARRAY_LEN(known))
 		s.orphans = false; /* cannot tell any more; the sandbox's own end still gets them */
-	if (!sweep_round(&s) || may_clone(j))
+	found = sweep_round(&s);
+	if (found == SWEEP_LEFT || may_clone(j)) {
+		j->calm = 0;
+		return;
+	}
+	j->calm++;
+	if (s.guard != 0) { /* its own end proves that nothing is left below it, unless somebody holds it */
+		(void)kill(s.guard, j->calm < CALM_ROUNDS ? SIGCONT : SIGKILL);
+		j->calm %= CALM_ROUNDS; /* as orphans they are looked for anew */
+		return;
+	}
+	if (found == SWEEP_QUIET && j->calm < CALM_ROUNDS)
 		return;
 	j->sweeping = false;
 	if (j->pid > 0)

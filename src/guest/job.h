@@ -56,6 +56,7 @@ struct job {
 	bool connecting;   /* port: connect(2) is under way */
 	bool reset;        /* the host ended it */
 	bool sweeping;     /* its processes are being ended by sweep.c */
+	uint16_t calm;     /* rounds of that, one after another, that saw nobody alive */
 	bool ended;        /* `end` holds; RESULT goes out when the channels are drained */
 	bool closed;       /* RESULT was sent; only the guard is left */
 	bool inside;       /* a process of the sandbox asked, over conn_fd; no stream of the host's */

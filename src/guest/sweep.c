@@ -17,6 +17,9 @@
  * every process found until a look finds no new one running, then kills them all; a stopped process does
  * not fork. Rounds are repeated by the main loop, so other streams are served in between.
  *
+ * A look is a list of names, read one after another. Of a chain of forks in which each parent ends, one always is in the list;
+ * when it has gone, or is a zombie, before it is read, its child may be in no list. Such a look says nothing of what is left.
+ *
  * Where PID 1 has no descriptor or memory left to look with, the sweep is not over: it goes on when there is.
  *
  * /proc is mounted by the tier and read here only; the process name inside a stat line is chosen by
@@ -28,6 +31,7 @@ enum { PROCS_STEP = 256, PROCS_MAX = 65536, LOOKS_MAX = 12, WALK_MAX = 4096 };
 struct list {
 	struct sweep_proc *v;
 	size_t n, cap;
+	bool gone; /* one went before it was read */
 };
 
 bool sweep_parse_stat(const char *text, size_t n, struct sweep_proc *ret)
@@ -75,8 +79,10 @@ static bool read_process(int proc, const char *name, struct list *l)
 	(void)snprintf(path, sizeof(path), "%.16s/stat", name);
 	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	if (n < 0)
-		return errno == ENOENT || errno == ESRCH; /* it is gone */
+	if (n < 0) {
+		l->gone = true;
+		return errno == ENOENT || errno == ESRCH;
+	}
 	return sweep_parse_stat(text, (size_t)n, &p) && append(l, &p);
 }
 
@@ -95,6 +101,7 @@ static bool look(struct list *l)
 	bool all = true;
 
 	l->n = 0;
+	l->gone = false;
 	if (proc == NULL)
 		return false;
 	while ((errno = 0, e = readdir(proc)) != NULL) {
@@ -151,18 +158,20 @@ static bool is_running(const struct sweep_proc *p)
 	return p->marked && strchr("TtZX", p->state) == NULL;
 }
 
-bool sweep_round(const struct sweep *s)
+enum sweep_found sweep_round(const struct sweep *s)
 {
 	struct list l = {0};
 	size_t alive = 0;
-	bool all = true;
+	bool all = true, quiet = true;
 
 	for (int looks = 0; looks < LOOKS_MAX; looks++) {
 		size_t running = 0;
 
 		all = look(&l);
 		alive = sweep_mark(s, l.v, l.n);
+		quiet = l.gone;
 		for (size_t i = 0; i < l.n; i++) {
+			quiet = quiet || (l.v[i].marked && strchr("ZX", l.v[i].state) != NULL);
 			if (is_running(&l.v[i])) {
 				(void)kill(l.v[i].pid, SIGSTOP);
 				running++;
@@ -176,5 +185,7 @@ bool sweep_round(const struct sweep *s)
 			(void)kill(l.v[i].pid, SIGKILL);
 	}
 	free(l.v);
-	return all && alive == 0;
+	if (!all || alive > 0)
+		return SWEEP_LEFT;
+	return quiet ? SWEEP_QUIET : SWEEP_OVER;
 }

@@ -22,8 +22,14 @@ struct sweep_proc {
 	bool marked;
 };
 
-/* One round; bounded work. True when all processes were seen and none of these lives. */
-bool sweep_round(const struct sweep *s);
+enum sweep_found {
+	SWEEP_LEFT,  /* one lives, or not all could be seen */
+	SWEEP_QUIET, /* none was seen alive, but one went while we looked: what it forked last may have been missed */
+	SWEEP_OVER,  /* none lives */
+};
+
+/* One round; bounded work. */
+enum sweep_found sweep_round(const struct sweep *s);
 /* Pure: mark what s names in v[0..n), which ascends by pid. Returns how many are marked and alive. */
 size_t sweep_mark(const struct sweep *s, struct sweep_proc *v, size_t n);
 /* Pure: state and parent from the text of /proc/PID/stat. False when it is not of that form. */

@@ -116,6 +116,12 @@ def guard(t):
             rest = a.sh("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null").out[OUT]
             t.ok(rest.count(b"1111") == 0 and rest.count(b"fork()") == 0, f"{name}: nothing is left", bytes(rest))
             t.eq((sibling.result, rest.count(b"sleep 2222")), (None, 2), f"{name}: the sibling lives")
+        s = a.exec("sh", "-c", "setsid sleep 6666 & kill -STOP $PPID; echo ready; exec sleep 6666")
+        s.wait(lambda s: b"ready" in s.out[OUT])
+        s.reset()
+        s.wait()
+        rest = a.sh("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; done 2>/dev/null").out[OUT]
+        t.eq((s.result["code"], rest.count(b"sleep 6666")), (9, 0), "a guard that its program stopped")
         s = a.sh("(sleep 3333 >/dev/null 2>&1 &) ; echo hi")
         t.eq((s.out[OUT], s.result["code"]), (b"hi\n", 0), "background work")
         t.ok(b"sleep 3333" in a.sh("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; done 2>/dev/null").out[OUT],
