@@ -5,6 +5,7 @@
 #include "cli/image_asked.h"
 #include "cli/image_local.h"
 #include "cli/image_oci.h"
+#include "cli/image_proxy.h"
 #include "cmd/say.h"
 #include "gate/judge.h"
 
@@ -131,6 +132,41 @@ static int plan(struct pull *p, bool local, struct err *e)
 	return add_rule(p, p->host, e);
 }
 
+/* What only this command is asked for. */
+struct own {
+	const char *authfile, *ca, *tls_verify;
+	const char *proxy, *proxy_credentials;
+	struct strv allow;
+	bool local;
+};
+
+static int check_own(const struct own *own, struct err *e)
+{
+	if (own->proxy == NULL && own->proxy_credentials != NULL)
+		return err_set(e, ERR_INVALID, EINVAL, "--proxy-credentials: of which --proxy?");
+	if (own->proxy != NULL && own->local)
+		return err_set(e, ERR_INVALID, EINVAL,
+			       "--local reaches one address itself, --proxy everything through another: "
+			       "give one of them");
+	return 0;
+}
+
+/* Everything goes out through it. */
+static int add_proxy(struct pull *p, const struct own *own, struct err *e)
+{
+	char lines[IMAGE_PROXY_TEXT];
+	int r;
+
+	if (own->proxy == NULL)
+		return 0;
+	r = image_proxy_rules(own->proxy, own->proxy_credentials, lines, e);
+	if (r == 0 && strlen(lines) >= RULES_MAX - p->rules_n)
+		return err_set(e, ERR_LIMITED, E2BIG, "too many hosts");
+	if (r == 0)
+		p->rules_n += (size_t)snprintf(p->rules + p->rules_n, RULES_MAX - p->rules_n, "%s", lines);
+	return r;
+}
+
 static int check_rules(const struct pull *p, struct err *e)
 {
 	struct judge *j = NULL;
@@ -139,13 +175,6 @@ static int check_rules(const struct pull *p, struct err *e)
 	judge_free(j);
 	return r;
 }
-
-/* What only this command is asked for. */
-struct own {
-	const char *authfile, *ca, *tls_verify;
-	struct strv allow;
-	bool local;
-};
 
 static void copy_in(struct image_box *b, const char *from, const char *inside)
 {
@@ -167,9 +196,13 @@ static int pull(struct pull *p, const struct image_asked *a, const struct own *o
 	int r = a->keep.name == NULL ? 0 : image_parse_name(a->keep.name, base, tag, e);
 
 	if (r == 0)
+		r = check_own(own, e);
+	if (r == 0)
 		r = plan(p, own->local, e);
 	for (uint32_t i = 0; r == 0 && i < own->allow.n; i++)
 		r = add_rule(p, own->allow.v[i], e);
+	if (r == 0)
+		r = add_proxy(p, own, e);
 	if (r == 0)
 		r = check_rules(p, e);
 	if (r < 0)
@@ -200,6 +233,10 @@ static int option(void *arg, const struct opt *o, const char *value, struct err 
 		own->authfile = value;
 	else if (o->id == O_CA)
 		own->ca = value;
+	else if (o->id == O_PROXY)
+		own->proxy = value;
+	else if (o->id == O_PROXY_CREDENTIALS)
+		own->proxy_credentials = value;
 	else if (o->id != O_ALLOW)
 		return 0;
 	else if (strv_add(&own->allow, value) < 0)

@@ -53,7 +53,7 @@ class Registry:
         d = self.dir
         subprocess.run(f"cd {d} && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout cak.pem -out ca.pem "
                        "-days 30 -subj /CN=test-ca && openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout k.pem "
-                       "-out r.pem -subj /CN=registry -addext subjectAltName=DNS:localhost,IP:127.0.0.1 && "
+                       "-out r.pem -subj /CN=registry -addext subjectAltName=DNS:localhost,DNS:registry.example,IP:127.0.0.1 && "
                        "openssl x509 -req -in r.pem -CA ca.pem -CAkey cak.pem -copy_extensions copy -days 30 -out c.pem",
                        shell=True, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.chmod(f"{d}/ca.pem", 0o644)
@@ -175,6 +175,87 @@ def only_the_registry_is_reached(m):
         reg.end()
         p.kill()
         p.wait()
+
+
+class Proxy:
+    """A company's proxy: CONNECT to registry.example leads to this machine. What it was asked is kept."""
+
+    def __init__(self, password=None):
+        self.listener, self.asked, self.want = socket.create_server(("127.0.0.1", 0)), [], None
+        if password:
+            self.want = "Proxy-Authorization: Basic " + base64.b64encode(password.encode()).decode()
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                c, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.one, args=(c,), daemon=True).start()
+
+    def one(self, c):
+        head = b""
+        while b"\r\n\r\n" not in head and (d := c.recv(1)):
+            head += d
+        lines = head.decode("latin1").split("\r\n")
+        self.asked.append(lines[0].removesuffix(" HTTP/1.1"))
+        host, _, port = lines[0].split(" ")[1].rpartition(":")
+        if self.want and self.want not in lines:
+            c.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+        elif host != "registry.example":
+            c.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        else:
+            u = socket.create_connection(("127.0.0.1", int(port)), 20)
+            c.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            back = threading.Thread(target=self.both, args=(u, c), daemon=True)
+            back.start()
+            self.both(c, u)
+            back.join()
+            u.close()
+        c.close()
+
+    @staticmethod
+    def both(a, b):
+        try:
+            while d := a.recv(65536):
+                b.sendall(d)
+            b.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def end(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+@case
+def through_a_proxy(m):
+    """It alone knows the registry's name, and is asked for nothing else; its password is nowhere inside."""
+    state = m.mkdir("state")
+    reg, plain, shut = Registry(m, tls=True), Proxy(), Proxy(f"{USER}:{PASSWORD}")
+    try:
+        reg.push(m, "x:t", [lay.layer(("f", lay.FILE, b"1"))])
+        at, ca = f"registry.example:{reg.port}/x:t", m.put("ca.pem", open(f"{reg.dir}/ca.pem", "rb").read())
+        tunnel = f"CONNECT registry.example:{reg.port}"
+        refusal(pull(m, "--ca", ca, at, state=state), "no such host", "lookup", "refused", "reset", "resolve")
+        done(pull(m, "--ca", ca, "--name", "x", "--proxy", f"http://localhost:{plain.port}/", at, state=state))
+        ok(plain.asked and set(plain.asked) == {tunnel}, f"asked {plain.asked}")
+        secret = m.put("proxy", f"{USER}:{PASSWORD}\n".encode(), mode=0o600)
+        refusal(pull(m, "--ca", ca, "--proxy", f"127.0.0.1:{shut.port}", at, state=state), "reset", "EOF", "refused", "proxy")
+        r = done(pull(m, "--ca", ca, "--name", "y", "--proxy", f"127.0.0.1:{shut.port}", "--proxy-credentials", f"file:{secret}", at, state=state))
+        ok(PASSWORD.encode() not in r.out + r.err and not holds(state, PASSWORD), "credentials were said")
+        ok(set(shut.asked) == {tunnel}, f"asked {shut.asked}")
+        refusal(pull(m, "--ca", ca, "--proxy", f"127.0.0.1:{plain.port}", at.replace("registry.", "other."), state=state), "reset", "EOF", "refused", "proxy")
+        for args, words in ((["--proxy", "u:p@proxy:3128"], "no credentials"), (["--proxy", "proxy"], "HOST:PORT"), (["--proxy", "http://proxy/"], "HOST:PORT"),
+                            (["--proxy", "https://127.0.0.1:1"], "HOST:PORT"), (["--proxy", "nowhere.invalid:1"], "no address"),
+                            (["--proxy-credentials", "env:X"], "which --proxy"), (["--proxy", "127.0.0.1:1", "--local"], "one of them"),
+                            (["--proxy", "127.0.0.1:1", "--proxy-credentials", "u:p"], "env:NAME"), (["--proxy", "127.0.0.1:99999"], "")):
+            refusal(pull(m, *args, at, state=state), words)
+    finally:
+        for x in (reg, plain, shut):
+            x.end()
 
 
 class Liar(http.server.BaseHTTPRequestHandler):
