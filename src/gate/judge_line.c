@@ -1,5 +1,8 @@
 #include "gate/judge_priv.h"
 
+#include "base/decimal.h"
+#include "parse/stamp.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
@@ -69,23 +72,17 @@ static void key_text(struct line *l, const char *k, const char *s)
 	put_text(l, s, strlen(s), TEXT_MAX);
 }
 
-/* printf(3) for some thirty numbers a line would be half of what a line takes. width: zeros in front up to so many digits. */
-static void put_num(struct line *l, uint64_t v, size_t width)
+static void put_num(struct line *l, uint64_t v)
 {
-	char num[20]; /* as many digits as there can be */
-	size_t at = sizeof(num);
+	char num[DECIMAL_MAX];
 
-	do {
-		num[--at] = (char)('0' + v % 10);
-		v /= 10;
-	} while (v != 0 || sizeof(num) - at < width);
-	put_n(l, num + at, sizeof(num) - at);
+	put_n(l, num, decimal_put(num, v, 1));
 }
 
 static void key_num(struct line *l, const char *k, uint64_t v)
 {
 	key(l, k);
-	put_num(l, v, 1);
+	put_num(l, v);
 }
 
 static void key_true(struct line *l, const char *k, bool v)
@@ -104,7 +101,7 @@ static void put_addr(struct line *l, const struct resolve_addr *a)
 		put(l, inet_ntop(AF_INET6, a->a, text, sizeof(text)));
 	for (int i = 0; !a->v6 && i < 4; i++) {
 		put(l, i > 0 ? "." : "");
-		put_num(l, a->a[i], 1);
+		put_num(l, a->a[i]);
 	}
 }
 
@@ -126,7 +123,7 @@ static void key_peer(struct line *l, const char *k, const struct judge_peer *p)
 	put(l, p->addr.v6 ? "\"[" : "\"");
 	put_addr(l, &p->addr);
 	put(l, p->addr.v6 ? "]:" : ":");
-	put_num(l, p->port, 1);
+	put_num(l, p->port);
 	put(l, "\"");
 }
 
@@ -231,25 +228,11 @@ static void put_who(struct line *l, const struct judge_who *w)
 
 static void put_time(struct line *l)
 {
+	char text[STAMP_SIZE];
 	struct timespec t;
-	struct tm tm;
 
 	(void)clock_gettime(CLOCK_REALTIME, &t);
-	(void)gmtime_r(&t.tv_sec, &tm);
-	put_num(l, (uint64_t)tm.tm_year + 1900, 4);
-	put(l, "-");
-	put_num(l, (uint64_t)tm.tm_mon + 1, 2);
-	put(l, "-");
-	put_num(l, (uint64_t)tm.tm_mday, 2);
-	put(l, "T");
-	put_num(l, (uint64_t)tm.tm_hour, 2);
-	put(l, ":");
-	put_num(l, (uint64_t)tm.tm_min, 2);
-	put(l, ":");
-	put_num(l, (uint64_t)tm.tm_sec, 2);
-	put(l, ".");
-	put_num(l, (uint64_t)t.tv_nsec / 1000000, 3);
-	put(l, "Z");
+	put(l, stamp_text(t.tv_sec, (uint32_t)t.tv_nsec, 3, text));
 }
 
 static void put_head(struct line *l, const struct judge_place *at)

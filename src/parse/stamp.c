@@ -1,25 +1,36 @@
 #include "parse/stamp.h"
 
+#include "base/decimal.h"
+
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* Read from clients, daemons and sandboxes: any bytes. Stricter than strptime(3), which takes spaces and single digits. */
+static char *put(char *at, int v, size_t width, char next)
+{
+	at += decimal_put(at, (uint64_t)v, width);
+	*at = next;
+	return at + 1;
+}
 
 const char *stamp_text(int64_t s, uint32_t ns, unsigned digits, char dst[STAMP_SIZE])
 {
 	time_t at = (time_t)s;
+	char *p = dst;
 	struct tm tm;
-	int n;
 
 	if (gmtime_r(&at, &tm) == NULL || tm.tm_year < -1900 || tm.tm_year > 9999 - 1900)
 		(void)gmtime_r(&(time_t){0}, &tm);
-	n = snprintf(dst, STAMP_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%09u", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
-		     tm.tm_min, tm.tm_sec, ns % 1000000000);
-	n -= digits == 0 ? 10 : digits < 9 ? 9 - (int)digits : 0;
-	memcpy(dst + n, "Z", 2);
+	p = put(p, tm.tm_year + 1900, 4, '-');
+	p = put(p, tm.tm_mon + 1, 2, '-');
+	p = put(p, tm.tm_mday, 2, 'T');
+	p = put(p, tm.tm_hour, 2, ':');
+	p = put(p, tm.tm_min, 2, ':');
+	p = put(p, tm.tm_sec, 2, '.');
+	(void)decimal_put(p, ns % 1000000000, 9);
+	p += digits == 0 ? -1 : digits < 9 ? (int)digits : 9;
+	memcpy(p, "Z", 2);
 	return dst;
 }
 
@@ -30,6 +41,8 @@ const char *stamp_ms(int64_t ms, char dst[STAMP_SIZE])
 	rest += rest < 0 ? 1000 : 0;
 	return stamp_text((ms - rest) / 1000, (uint32_t)rest * 1000000, 3, dst);
 }
+
+/* Read from clients, daemons and sandboxes: any bytes. Stricter than strptime(3), which takes spaces and single digits. */
 
 /* n digits and what follows them, in *at; at most max. */
 static bool number(const char **at, int n, const char *next, int max, int *ret)

@@ -1,5 +1,6 @@
 #include "receipt/payload_priv.h"
 
+#include "base/decimal.h"
 #include "base/num.h"
 #include "base/quote.h"
 
@@ -79,12 +80,9 @@ static void put_char(struct payload *t, char c)
 
 static void put_decimal(struct payload *t, uint64_t v)
 {
-	char s[20], *at = s + sizeof(s);
+	char s[DECIMAL_MAX];
 
-	do
-		*--at = (char)('0' + v % 10);
-	while ((v /= 10) != 0);
-	payload_put(t, at, (size_t)(s + sizeof(s) - at));
+	payload_put(t, s, decimal_put(s, v, 1));
 }
 
 static void put_signed(struct payload *t, int64_t v)
