@@ -14,6 +14,6 @@ uint16_t api_port(const struct api *a);
 int api_turn(struct api *a);
 /* Accept no new connections. */
 void api_quiesce(struct api *a);
-/* Requests under way. */
+/* Requests under way, and answers of which a part waits to be sent. */
 uint32_t api_requests(const struct api *a);
 void api_close(struct api *a); /* accepts NULL */

@@ -104,7 +104,7 @@ int listen_open(const char *where, int *ret_fd, uint16_t *ret_port, struct err *
 
 unsigned listen_connections(bool tls)
 {
-	/* the client's socket and the keeper's; where the library decrypts for a tunnel, a pair between it and us too */
+	/* the client's socket and the keeper's; with TLS a pair between it and the server too */
 	const rlim_t each = tls ? 4 : 2;
 	struct rlimit l;
 

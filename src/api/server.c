@@ -267,26 +267,53 @@ static void on_log(void *cls, const char *fmt, va_list ap)
 
 /* ---- opening ---- */
 
-static struct MHD_Daemon *start(struct api *a, int fd, const char *key, const char *cert)
+/* fd -1: connections are given to it. */
+static struct MHD_Daemon *start(struct api *a, int fd)
 {
-	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | (key != NULL ? MHD_USE_TLS : 0u);
-	struct MHD_OptionItem tls[] = {{key != NULL ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, NULL},
-				       {MHD_OPTION_HTTPS_MEM_CERT, 0, NULL},
-				       {MHD_OPTION_END, 0, NULL}};
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | (fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : 0u);
+	struct MHD_OptionItem listen[] = {{fd >= 0 ? MHD_OPTION_LISTEN_SOCKET : MHD_OPTION_END, fd, NULL}, {MHD_OPTION_END, 0, NULL}};
 
-	memcpy(&tls[0].ptr_value, &key, sizeof(key)); /* MHD only reads them */
-	memcpy(&tls[1].ptr_value, &cert, sizeof(cert));
-	return MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_LISTEN_SOCKET, fd,
-				MHD_OPTION_URI_LOG_CALLBACK, on_line, a, MHD_OPTION_NOTIFY_COMPLETED, on_done, a,
+	return MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_URI_LOG_CALLBACK, on_line, a,
+				MHD_OPTION_NOTIFY_COMPLETED, on_done, a,
 				MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 				(size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, a->connections,
 				MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_SECONDS,
-				MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+				MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, listen, MHD_OPTION_END);
+}
+
+static void take(void *cls, int fd, const struct sockaddr *addr, socklen_t n)
+{
+	const struct api *a = cls;
+
+	(void)MHD_add_connection(a->mhd, fd, addr, n); /* it closes what it does not take */
+}
+
+static int open_server(struct api *a, int *fd, gnutls_certificate_credentials_t *cred, struct err *e)
+{
+	const union MHD_DaemonInfo *i;
+	int r;
+
+	a->mhd = start(a, *cred != NULL ? -1 : *fd);
+	if (a->mhd == NULL)
+		return err_set(e, ERR_INTERNAL, EIO, "start the HTTP server");
+	if (*cred != NULL) {
+		struct tls_setup s = {.cred = *cred, .connections = a->connections, .seconds = CONNECTION_SECONDS, .take = take, .cls = a};
+
+		*cred = NULL;
+		r = tls_front_open(&a->d->loop, steal_fd(fd), &s, &a->tls, e);
+		if (r < 0)
+			return r;
+	}
+	(void)steal_fd(fd); /* MHD's */
+	i = MHD_get_daemon_info(a->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+	a->events = (struct source){.ready = server_events, .fd = i != NULL ? i->epoll_fd : -1};
+	r = loop_watch(&a->d->loop, &a->events);
+	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "watch the HTTP server") : 0;
 }
 
 int api_open(struct daemon *d, struct api **ret, struct err *e)
 {
-	_cleanup_free_ char *key = NULL, *cert = NULL;
+	gnutls_certificate_credentials_t cred = NULL;
 	struct api *a = calloc(1, sizeof(*a));
 	_cleanup_close_ int fd = -1;
 	int r;
@@ -297,21 +324,11 @@ int api_open(struct daemon *d, struct api **ret, struct err *e)
 	a->connections = listen_connections(d->config->tls_key != NULL);
 	r = listen_open(d->config->listen, &fd, &a->port, e);
 	if (r == 0)
-		r = tls_read(d->config, &key, &cert, e);
-	if (r == 0) {
-		a->mhd = start(a, fd, key, cert);
-		if (a->mhd == NULL)
-			r = err_set(e, ERR_INTERNAL, EIO, "start the HTTP server%s", key != NULL ? " with TLS" : "");
-	}
-	if (r == 0) {
-		const union MHD_DaemonInfo *i = MHD_get_daemon_info(a->mhd, MHD_DAEMON_INFO_EPOLL_FD);
-
-		(void)steal_fd(&fd); /* MHD's */
-		a->events = (struct source){.ready = server_events, .fd = i != NULL ? i->epoll_fd : -1};
-		r = loop_watch(&d->loop, &a->events);
-		if (r < 0)
-			r = err_set(e, ERR_INTERNAL, -r, "watch the HTTP server");
-	}
+		r = tls_open(d->config, &cred, e);
+	if (r == 0)
+		r = open_server(a, &fd, &cred, e);
+	if (cred != NULL)
+		gnutls_certificate_free_credentials(cred);
 	if (r < 0) {
 		api_close(a);
 		return r;
@@ -327,7 +344,7 @@ void server_events(struct source *s, uint32_t events)
 }
 
 uint16_t api_port(const struct api *a) { return a->port; }
-uint32_t api_requests(const struct api *a) { return a->requests; }
+uint32_t api_requests(const struct api *a) { return a->requests + tls_front_busy(a->tls); }
 
 /* What a crowd took goes back to the system when the crowd has gone. */
 static void give_back(struct api *a)
@@ -340,6 +357,7 @@ static void give_back(struct api *a)
 
 int api_turn(struct api *a)
 {
+	int tls_ms = tls_front_turn(a->tls);
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	(void)MHD_run(a->mhd);
@@ -347,8 +365,9 @@ int api_turn(struct api *a)
 	if (tunnel_turn(a))
 		return 0;
 	if (MHD_get_timeout(a->mhd, &ms) != MHD_YES)
-		return -1;
-	return (int)MIN(ms, 60000ULL);
+		return tls_ms;
+	ms = MIN(ms, 60000ULL);
+	return tls_ms >= 0 && tls_ms < (int)ms ? tls_ms : (int)ms;
 }
 
 void api_quiesce(struct api *a)
@@ -357,6 +376,7 @@ void api_quiesce(struct api *a)
 
 	if (fd >= 0)
 		(void)close(fd);
+	tls_front_quiesce(a->tls);
 	tunnel_end_all(a); /* by themselves they would not end */
 }
 
@@ -368,5 +388,6 @@ void api_close(struct api *a)
 	request_wake_all(a);
 	if (a->mhd != NULL)
 		MHD_stop_daemon(a->mhd);
+	tls_front_close(a->tls);
 	free(a);
 }

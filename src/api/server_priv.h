@@ -1,11 +1,13 @@
 #pragma once
 /* What the server's files share. */
 #include "api/request.h"
+#include "api/tls_front.h"
 
 struct api {
 	struct source events; /* MHD's epoll descriptor, not ours to close */
 	struct daemon *d;
 	struct MHD_Daemon *mhd;
+	struct tls_front *tls; /* accepts in MHD's place; NULL = MHD does */
 	uint16_t port;
 	uint32_t requests, most; /* now; since memory was last given back */
 	struct request *suspended;
@@ -46,5 +48,5 @@ unsigned listen_connections(bool tls);
 const char *framing_fault(struct MHD_Connection *conn, const char *version, bool *ret_endless);
 
 /* ---- tls.c ---- */
-/* The PEM texts of the configuration's key and certificate, found to be usable; owned by the caller. NULL = without TLS. */
-int must_check tls_read(const struct config *c, char **ret_key, char **ret_cert, struct err *e);
+/* The configuration's certificate and key, found to be usable; owned by the caller. *ret is left alone without TLS. */
+int must_check tls_open(const struct config *c, gnutls_certificate_credentials_t *ret, struct err *e);

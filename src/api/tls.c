@@ -1,6 +1,5 @@
 /*
- * Certificate and key, the operator's files. What is wrong with them is said in words, by `brigd --check-config` too: a server
- * is started on no socket, since the library that will use them knows best whether they can be used.
+ * Certificate and key, the operator's files. What is wrong with them is said in words, by `brigd --check-config` too.
  */
 #include "api/server_priv.h"
 
@@ -10,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gnutls/x509.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,6 +38,25 @@ static int bad(const char *what, const char *path, const char *why, struct err *
 	return err_set(e, ERR_INVALID, EINVAL, "tls: %s %s %s", what, quote_bare(path, q), why);
 }
 
+static int damaged(const char *what, const char *path, int code, struct err *e)
+{
+	char q[QUOTE_MAX];
+
+	return err_set(e, ERR_INVALID, EINVAL, "tls: %s %s is damaged, or of a kind that is not known: %s", what,
+		       quote_bare(path, q), gnutls_strerror(code));
+}
+
+/* Of a text that is only read. */
+static gnutls_datum_t datum(const char *text)
+{
+	union {
+		const char *text;
+		unsigned char *data;
+	} u = {.text = text};
+
+	return (gnutls_datum_t){u.data, (unsigned)strlen(text)};
+}
+
 static int check_key(const char *path, const char *key, struct err *e)
 {
 	struct stat st;
@@ -51,44 +70,37 @@ static int check_key(const char *path, const char *key, struct err *e)
 	return 0;
 }
 
-static enum MHD_Result nobody(void *cls, struct MHD_Connection *conn, const char *url, const char *method, const char *version,
-			      /* NOLINTNEXTLINE(readability-non-const-parameter): the library's type */
-			      const char *data, size_t *n, void **con_cls)
+/* Whether the texts are what they say, and belong together. */
+static int load(const struct config *c, const char *cert, const char *key, gnutls_certificate_credentials_t ret, struct err *e)
 {
-	(void)cls;
-	(void)conn;
-	(void)url;
-	(void)method;
-	(void)version;
-	(void)data;
-	(void)n;
-	(void)con_cls;
-	return MHD_NO;
+	const gnutls_datum_t k = datum(key), t = datum(cert);
+	gnutls_x509_privkey_t own = NULL;
+	gnutls_x509_crt_t *chain = NULL;
+	unsigned n = 0;
+	int r = gnutls_x509_crt_list_import2(&chain, &n, &t, GNUTLS_X509_FMT_PEM, 0);
+
+	for (unsigned i = 0; r >= 0 && i < n; i++)
+		gnutls_x509_crt_deinit(chain[i]);
+	if (r >= 0)
+		gnutls_free(chain);
+	if (r < 0)
+		return damaged("cert", c->tls_cert, r, e);
+	r = gnutls_x509_privkey_init(&own);
+	if (r >= 0)
+		r = gnutls_x509_privkey_import2(own, &k, GNUTLS_X509_FMT_PEM, NULL, 0);
+	gnutls_x509_privkey_deinit(own);
+	if (r < 0)
+		return damaged("key", c->tls_key, r, e);
+	r = gnutls_certificate_set_x509_key_mem2(ret, &t, &k, GNUTLS_X509_FMT_PEM, NULL, 0);
+	if (r == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
+		return bad("key", c->tls_key, "is not the certificate's", e);
+	return r < 0 ? damaged("cert", c->tls_cert, r, e) : 0;
 }
 
-static void quiet(void *cls, const char *fmt, va_list ap)
-{
-	(void)cls;
-	(void)fmt;
-	(void)ap;
-}
-
-/* Whether a server starts with them. */
-static bool fit(const char *key, const char *cert)
-{
-	struct MHD_Daemon *m =
-	    MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TLS | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, nobody, NULL,
-			     MHD_OPTION_EXTERNAL_LOGGER, quiet, NULL, MHD_OPTION_HTTPS_MEM_KEY, key, MHD_OPTION_HTTPS_MEM_CERT,
-			     cert, MHD_OPTION_END);
-
-	if (m != NULL)
-		MHD_stop_daemon(m);
-	return m != NULL;
-}
-
-int tls_read(const struct config *c, char **ret_key, char **ret_cert, struct err *e)
+int tls_open(const struct config *c, gnutls_certificate_credentials_t *ret, struct err *e)
 {
 	_cleanup_free_ char *key = NULL, *cert = NULL;
+	gnutls_certificate_credentials_t made = NULL;
 	int r;
 
 	if (c->tls_key == NULL || c->tls_cert == NULL)
@@ -100,18 +112,27 @@ int tls_read(const struct config *c, char **ret_key, char **ret_cert, struct err
 		r = bad("cert", c->tls_cert, "is not a certificate in PEM", e);
 	if (r == 0)
 		r = check_key(c->tls_key, key, e);
-	if (r == 0 && !fit(key, cert))
-		r = bad("key", c->tls_key, "is not the certificate's, or one of the two is damaged", e);
-	if (r < 0)
+	if (r == 0 && gnutls_certificate_allocate_credentials(&made) < 0)
+		r = err_no_memory(e);
+	if (r == 0)
+		r = load(c, cert, key, made, e);
+	if (key != NULL)
+		explicit_bzero(key, strlen(key));
+	if (r < 0) {
+		if (made != NULL)
+			gnutls_certificate_free_credentials(made);
 		return r;
-	*ret_key = steal_ptr(&key);
-	*ret_cert = steal_ptr(&cert);
+	}
+	*ret = made;
 	return 0;
 }
 
 int api_check(const struct config *c, struct err *e)
 {
-	_cleanup_free_ char *key = NULL, *cert = NULL;
+	gnutls_certificate_credentials_t cred = NULL;
+	int r = tls_open(c, &cred, e);
 
-	return tls_read(c, &key, &cert, e);
+	if (cred != NULL)
+		gnutls_certificate_free_credentials(cred);
+	return r;
 }

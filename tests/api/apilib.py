@@ -283,9 +283,10 @@ class Spawner:
 
 
 class Daemon:
-    """A brigd with a configuration of its own and the stand-in behind it."""
+    """A brigd with a configuration of its own and the stand-in behind it; `by`: words that start it, as env(1)."""
 
-    def __init__(self, more="", pool=0, unix=False):
+    def __init__(self, more="", pool=0, unix=False, by=()):
+        self.by = by
         self.dir = tempfile.mkdtemp(prefix="brigd-api-")
         self.box = os.path.join(self.dir, "box")
         os.mkdir(self.box)
@@ -305,7 +306,7 @@ class Daemon:
         self.other = self.make_key("--tenant", "rival")
 
     def start(self):
-        self.p = subprocess.Popen([BRIGD, "--config", self.config], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.p = subprocess.Popen([*self.by, BRIGD, "--config", self.config], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.p.stdout.readline().decode()
         if "listening" not in line:
             raise AssertionError(f"brigd did not start: {line!r} {self.p.stderr.read()!r}")
