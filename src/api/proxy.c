@@ -156,6 +156,8 @@ static void connect_keeper(struct request *q, struct box *b)
 	if (r == 0 && (target == NULL || h->bad))
 		r = -EMSGSIZE;
 	if (r == 0)
+		begun_add(q);
+	if (r == 0)
 		r = ask_request(q->ask, q->method, target, h->f, h->n);
 	buf_done(&h->names);
 	free(h);

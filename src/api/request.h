@@ -44,6 +44,7 @@ struct request {
 	struct where where;
 	bool cors, resuming;
 	struct ask *ask;
+	struct request *next_begun, **at_begun; /* while it is in api.begun */
 	bool upgrade;          /* the client asks for another protocol, and the port is no part of brig */
 	struct tunnel *tunnel; /* it speaks that protocol */
 

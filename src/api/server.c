@@ -246,6 +246,7 @@ static void on_done(void *cls, struct MHD_Connection *conn, void **con_cls, enum
 		request_unwatch(q);
 	}
 	(void)request_unlist(q);
+	begun_drop(q);
 	tunnel_end(q);
 	ask_drop(q->ask);
 	if (q->answer != NULL)
@@ -361,6 +362,7 @@ int api_turn(struct api *a)
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	(void)MHD_run(a->mhd);
+	begun_send(a);
 	give_back(a);
 	if (tunnel_turn(a))
 		return 0;

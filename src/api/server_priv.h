@@ -11,6 +11,7 @@ struct api {
 	uint16_t port;
 	uint32_t requests, most; /* now; since memory was last given back */
 	struct request *suspended;
+	struct request *begun; /* in this turn, and passed on in it */
 	struct tunnel *tunnels; /* see tunnel.c */
 	unsigned connections; /* at once */
 };
@@ -27,6 +28,13 @@ void request_unwatch(struct request *q);
 bool request_unlist(struct request *q);
 /* All of them, as if their clients had gone. */
 void request_wake_all(struct api *a);
+
+/* ---- begun.c ---- */
+/* What is known of it by the end of this turn, all of a short request as a rule, goes to the keeper in one write. */
+void begun_add(struct request *q);
+void begun_drop(struct request *q);
+/* The turn ends. */
+void begun_send(struct api *a);
 
 /* ---- server.c ---- */
 void server_events(struct source *s, uint32_t events);

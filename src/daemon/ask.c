@@ -31,6 +31,8 @@ static void want_output(struct ask *a, bool on)
 
 static void flush(struct ask *a)
 {
+	if (a->corked && a->out.len <= OUT_LOW)
+		return;
 	if (!a->deaf && buf_send(&a->out, a->src.fd) < 0)
 		a->deaf = true; /* it has hung up; what it said before is still read */
 	want_output(a, a->out.len > 0 && !a->deaf);
@@ -147,9 +149,18 @@ int ask_put_end(struct ask *a)
 {
 	int r = a->deaf ? 0 : call_put(&a->out, CALL_END, NULL, 0);
 
+	a->corked = false;
 	if (r == 0)
 		flush(a);
 	return r;
+}
+
+void ask_uncork(struct ask *a)
+{
+	if (!a->corked)
+		return;
+	a->corked = false;
+	flush(a);
 }
 
 /* The piece at the front of what came decides what is next. */

@@ -28,6 +28,7 @@ struct ask {
 	size_t left;     /* ASK_BODY: bytes of the current piece not read yet */
 	bool readable, eof, deaf; /* deaf: takes no more of the request */
 	bool wants_output; /* watched for room to write */
+	bool corked;       /* what is put in waits for ask_uncork, or for the end of the request */
 };
 
 /* Connect to the socket. -errno: nobody is there. */
@@ -42,6 +43,8 @@ int must_check ask_request(struct ask *a, const char *method, const char *target
 ssize_t must_check ask_put(struct ask *a, const void *p, size_t n);
 /* The body is whole. */
 int must_check ask_put_end(struct ask *a);
+/* Send what was held back. */
+void ask_uncork(struct ask *a);
 static inline size_t ask_unsent(const struct ask *a) { return a->out.len; }
 
 /* How far the answer is. */
