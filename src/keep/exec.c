@@ -12,12 +12,13 @@
 
 /*
  * Leaves. Number 1 was given to the agent with the sandbox, and the first exec gets it. Once there was one, those of
- * the next execs are made ahead, and those of execs that ended are removed. The runner does that CHORES_MS later, when the
- * client has what it waits for, and is not waited for. Where something still runs in the background the leaf stays, and
+ * the next execs are made ahead, and those of execs that ended are removed. The runner does that CHORES_MS after one's end,
+ * when the client has what it waits for, and is not waited for; while one execs after the other, when the last but one spare
+ * leaf is gone. Where something still runs in the background the leaf stays, and
  * is tried again when later ones end, TRIES at a time.
  */
 
-enum { TRIES = 4, BUSY_MAX = 65536, CHORES_MS = 2 };
+enum { TRIES = 4, BUSY_MAX = 65536, CHORES_MS = 2, REST_MS = 50 };
 
 static int set(json_t *o, const char *pair)
 {
@@ -88,13 +89,23 @@ static bool have_leaves(const struct keep *k)
 
 static void chores(struct timer *tm);
 
-static void chores_due(struct keep *k)
+static void chores_due(struct keep *k, uint64_t ms)
 {
 	struct timer *t = &k->leaves.chores;
 
 	t->fire = chores;
-	if (t->at_ms == 0)
-		timer_set(&k->timers, t, k->loop.now_ms + CHORES_MS);
+	timer_set(&k->timers, t, k->loop.now_ms + ms);
+}
+
+/* An exec begins or ends. */
+static void chores_plan(struct keep *k, bool begins)
+{
+	const struct leaves *l = &k->leaves;
+
+	if (l->spare_n > 1) /* a short one should not have to share the processor with them */
+		chores_due(k, begins ? REST_MS : CHORES_MS);
+	else if (l->chores.at_ms == 0 || l->chores.at_ms > k->loop.now_ms + CHORES_MS)
+		chores_due(k, CHORES_MS);
 }
 
 /* A leaf for the next exec: *fd -1 = the agent has it, or guards the exec without one. */
@@ -103,7 +114,7 @@ static int next_leaf(struct keep *k, uint32_t *ret, int *fd, struct err *e)
 	struct leaves *l = &k->leaves;
 	int r = 0;
 
-	chores_due(k);
+	chores_plan(k, true);
 	if (l->spare_n > 0) {
 		*ret = l->spare[0].nr;
 		*fd = l->spare[0].fd;
@@ -197,7 +208,7 @@ void exec_ended(struct exec *x)
 	if (keep_lost(x->k) || !have_leaves(x->k))
 		return;
 	remember(&l->over, &l->over_n, &l->over_cap, x->leaf);
-	chores_due(x->k);
+	chores_plan(x->k, false);
 }
 
 static void chores(struct timer *tm)
@@ -217,7 +228,7 @@ static void chores(struct timer *tm)
 		l->asked++;
 	}
 	if (l->over_n > 0)
-		chores_due(k);
+		chores_due(k, CHORES_MS);
 }
 
 void exec_done(struct keep *k)
