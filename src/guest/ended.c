@@ -28,18 +28,6 @@ static void born(struct job *j)
 		(void)kill(j->pid, SIGKILL);
 }
 
-/* With what a short command says, or its end, if that comes soon. */
-static void tell_start(struct agent *a, const struct job *j)
-{
-	uint8_t pid[4];
-
-	store_le32(pid, (uint32_t)j->cmd);
-	if (j->terse && agent_now() < j->start_ns + PEER_WAIT_NS)
-		peer_send_late(&a->peer, FRAME_START, j->id, 0, pid, sizeof(pid));
-	else
-		peer_send(&a->peer, FRAME_START, j->id, 0, pid, sizeof(pid));
-}
-
 static void on_report(struct agent *a, struct job *j, const struct report *r)
 {
 	switch ((enum report_type)r->type) {
@@ -55,7 +43,7 @@ static void on_report(struct agent *a, struct job *j, const struct report *r)
 		if (j->ended) /* it could not run, and said so before the guard got here */
 			break;
 		if (!j->inside)
-			tell_start(a, j);
+			peer_send_u32(&a->peer, FRAME_START, j->id, 0, (uint32_t)j->cmd);
 		for (int sig = 1; j->early_signals != 0 && sig <= 64; sig++) {
 			if (j->early_signals & (UINT64_C(1) << (sig - 1)))
 				a->ops->signal(a, j, sig);
@@ -277,8 +265,6 @@ static void tick_job(struct agent *a, struct job *j, int *wait)
 {
 	struct job_out *tty = &j->out[CHAN_OUT - 1];
 
-	if (j->terse && is_unborn(j) && is_due(j->start_ns + PEER_WAIT_NS, wait))
-		j->watch_status = true;
 	if (j->sweep_ns != 0 && j->pid > 0 && is_due(j->sweep_ns, wait))
 		start_sweep(j);
 	if (j->sweeping)

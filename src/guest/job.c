@@ -173,10 +173,8 @@ static void out_finish(struct peer *p, struct job *j, uint8_t chan)
 	struct job_out *o = &j->out[chan - 1];
 
 	shut(&o->fd);
-	if (o->open && j->medium == JOB_SOCKET)
+	if (o->open)
 		peer_send(p, FRAME_EOF, j->id, chan, NULL, 0);
-	else if (o->open)
-		peer_send_late(p, FRAME_EOF, j->id, chan, NULL, 0); /* programs close when they end */
 	o->open = false;
 }
 
@@ -225,7 +223,6 @@ void job_read_out(struct peer *p, struct job *j, uint8_t chan)
 	o->much = (size_t)n == want;
 	frame_header(dst, FRAME_DATA, j->id, chan, 0, (uint32_t)n);
 	buf_commit(&p->out, FRAME_HDR + (size_t)n);
-	peer_urgent(p);
 	o->credit -= (uint32_t)n;
 	if (o->drain > 0) {
 		o->drain -= n;

@@ -52,7 +52,6 @@ struct job {
 	bool watch_status; /* poll status_fd (else it is read when the child ends) */
 	bool guarded, leaf;
 	bool given;        /* the starter starts it: pid and cmd come through status_fd */
-	bool terse;        /* with it: nobody writes to it, so START may come with what it says or its end */
 	bool copied;       /* its child is a copy of PID 1 */
 	bool connecting;   /* port: connect(2) is under way */
 	bool reset;        /* the host ended it */

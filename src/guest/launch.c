@@ -24,7 +24,7 @@
  *
  * What the child tells through its status pipe is read when it ends, so that a normal start costs no
  * wake-up; a guard or a watcher speaks earlier and its pipe is polled, and so is that of a command which the starter
- * starts, until its pid has come: at once for one that somebody writes to, else when it has run for PEER_WAIT_NS.
+ * starts, until its pid has come.
  *
  * A leaf that cannot be entered fails the exec: running it elsewhere would put it out of reach of the kill
  * its owner relies on.
@@ -130,8 +130,7 @@ static void adopt(struct job *j, struct pipes *p)
 		j->out[chan - 1].open = j->out[chan - 1].fd >= 0;
 	}
 	j->status_fd = steal_fd(&p->status[0]);
-	j->terse = j->given && (j->flags & (REQ_STDIN | REQ_TTY)) == 0;
-	j->watch_status = j->guarded || (j->given && !j->terse) || j->kind == REQ_WATCH;
+	j->watch_status = j->guarded || j->given || j->kind == REQ_WATCH;
 }
 
 /* measure: the two descriptors of REQ_FD_MEASURE, NULL = not asked for. */

@@ -83,7 +83,7 @@ static void build(struct set *s, struct agent *a, int sig_fd)
 	int events = a->peer.out.len <= PEER_OUT_PAUSE ? POLLIN : 0;
 
 	s->n = 0;
-	add(s, a->peer.fd, events | (a->peer.out.len > 0 && !a->peer.may_wait ? POLLOUT : 0), NULL, STREAM);
+	add(s, a->peer.fd, events | (a->peer.out.len > 0 ? POLLOUT : 0), NULL, STREAM);
 	add(s, sig_fd, POLLIN, NULL, SIGNALS);
 	if (a->jobs_n > 0)
 		a->turn = (a->turn + 1) % a->jobs_n;
@@ -137,12 +137,8 @@ static void serve(struct agent *a, struct job *j, enum what what, int revents)
 		else
 			job_write_in(&a->peer, j);
 		break;
-	case OUT:
-	case ERR:
-		if (j->given && j->pid == 0)
-			launch_status(a, j); /* START comes before what it says */
-		job_read_out(&a->peer, j, what == OUT ? CHAN_OUT : CHAN_ERR);
-		break;
+	case OUT: job_read_out(&a->peer, j, CHAN_OUT); break;
+	case ERR: job_read_out(&a->peer, j, CHAN_ERR); break;
 	case CALLER: sudo_heard(a, j); break;
 	case STREAM:
 	case CALLS:
@@ -225,7 +221,7 @@ int loop_run(struct agent *a, int sig_fd)
 			more = reap(a); /* there may be no child at all whose end would wake us */
 		agent_settle(a);
 		sudo_settle(a);
-		if (a->peer.broken || peer_flush_due(&a->peer, a->peer.may_wait ? agent_now() : 0, &wait) < 0)
+		if (a->peer.broken || peer_flush(&a->peer) < 0)
 			return -EPIPE;
 		if (a->shutdown_id != 0 && agent_job(a, a->shutdown_id) == NULL)
 			break;

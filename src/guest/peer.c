@@ -94,7 +94,6 @@ int peer_read(struct peer *p)
 
 int peer_flush(struct peer *p)
 {
-	p->may_wait = false;
 	while (p->out.len > 0) {
 		ssize_t n = send(p->fd, buf_head(&p->out), p->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -107,37 +106,9 @@ int peer_flush(struct peer *p)
 	return 0;
 }
 
-int peer_flush_due(struct peer *p, uint64_t now_ns, int *wait_ms)
-{
-	int left;
-
-	if (p->out.len > 0 && p->may_wait && p->wait_ns == 0)
-		p->wait_ns = now_ns + PEER_WAIT_NS;
-	if (p->out.len == 0 || !p->may_wait || now_ns >= p->wait_ns)
-		return peer_flush(p);
-	left = (int)((p->wait_ns - now_ns) / 1000000u) + 1;
-	if (*wait_ms < 0 || left < *wait_ms)
-		*wait_ms = left;
-	return 0;
-}
-
-void peer_urgent(struct peer *p) { p->may_wait = false; }
-
-void peer_send_late(struct peer *p, enum frame_type type, uint32_t stream, uint8_t chan, const void *payload,
-		    size_t len)
-{
-	bool first = p->out.len == 0, may_wait = first || p->may_wait;
-
-	peer_send(p, type, stream, chan, payload, len);
-	p->may_wait = may_wait;
-	if (first)
-		p->wait_ns = 0;
-}
-
 void peer_send(struct peer *p, enum frame_type type, uint32_t stream, uint8_t chan, const void *payload,
 	       size_t len)
 {
-	p->may_wait = false;
 	if (frame_put(&p->out, type, stream, chan, 0, payload, len) < 0)
 		p->broken = true;
 }

@@ -9,7 +9,6 @@ enum {
 	PEER_FDS_MAX = 8,              /* descriptors received and not yet taken by a request */
 	PEER_OUT_SOFT = 192 * 1024,    /* no more channel bytes are read while more than this waits, bytes */
 	PEER_OUT_PAUSE = 512 * 1024,   /* no more frames are taken in while more than this waits, bytes */
-	PEER_WAIT_NS = 3900 * 1000,     /* with the rounding of poll(2) that is 4 ms */
 	PEER_OUT_MAX = 2 * 1024 * 1024, /* never reached by an agent that keeps to the other two, bytes */
 };
 
@@ -20,8 +19,6 @@ struct peer {
 	bool held;    /* `in` may have whole frames: the output queue was too full to answer them */
 	size_t chunk; /* bytes to ask for in the next read */
 	struct buf in, out;
-	bool may_wait;    /* all of `out` may: what it announces comes as soon, or sooner, by itself */
-	uint64_t wait_ns; /* with it: until when, CLOCK_MONOTONIC; 0 = not set yet */
 	int fds[PEER_FDS_MAX]; /* owned until taken */
 	uint32_t nfds;
 	struct buf open;      /* a request that came in fragments so far */
@@ -36,17 +33,10 @@ void peer_done(struct peer *p);
 int peer_read(struct peer *p);
 /* Write what the connection takes. 0, -EPIPE. */
 int peer_flush(struct peer *p);
-/* The same, but for a queue that may still wait: then *wait_ms is shortened to its end (-1 = no end). */
-int must_check peer_flush_due(struct peer *p, uint64_t now_ns, int *wait_ms);
 /* Queue a frame. A queue that overflows sets `broken`. */
 void peer_send(struct peer *p, enum frame_type type, uint32_t stream, uint8_t chan, const void *payload,
 	       size_t len);
 void peer_send_u32(struct peer *p, enum frame_type type, uint32_t stream, uint8_t chan, uint32_t v);
-/* Queue a frame whose successor is likely to be near, so that both are one message: it waits for PEER_WAIT_NS at most. */
-void peer_send_late(struct peer *p, enum frame_type type, uint32_t stream, uint8_t chan, const void *payload,
-		    size_t len);
-/* Bytes were put into `out` directly. */
-void peer_urgent(struct peer *p);
 /* Take the n oldest received descriptors; the caller owns them. -EPROTO when fewer are there. */
 int must_check peer_take_fds(struct peer *p, int *dst, uint32_t n);
 /* Give memory back that only a busy connection needs. */

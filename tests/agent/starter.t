@@ -118,28 +118,6 @@ def used(t):
         t.eq(s.out[OUT], b"100000\n", "one too large for it")
 
 
-def told(t):
-    """A signal that finds a command before its execve(2) costs the starter, so each has one of its own."""
-    for flags in (0, STDIN):
-        with scene() as (a, w, _):
-            s = w.exec("sleep", "1000", flags=flags)
-            a.pump(lambda s=s: s.pid is not None)
-            s.signal(signal.SIGTERM)
-            s.wait()
-            t.eq((s.result["how"], s.result["code"]), (SIGNALLED, signal.SIGTERM), f"START comes while it runs and says nothing (flags {flags})")
-    with scene() as (a, w, _):
-        s = w.exec("sleep", "1000")
-        s.signal(signal.SIGTERM)
-        s.wait()
-        t.eq((s.result["how"], s.result["code"]), (SIGNALLED, signal.SIGTERM), "a signal before that")
-    with scene() as (a, w, _):
-        s = w.exec("sh", "-c", "exec >&- 2>&-; exec sleep 1000")
-        a.pump(lambda: s.eof == {OUT, ERR})
-        s.signal(signal.SIGTERM)
-        s.wait()
-        t.eq(s.result["how"], SIGNALLED, "the end of its output is told while it runs")
-
-
 def failures(t):
     with scene() as (a, w, _):
         first = starter(a)
@@ -260,4 +238,4 @@ def called_off(t):
         t.eq((s.result["how"], s.out[OUT]), (EXIT, b"on\n"), "takes nothing else along")
 
 
-main(used, told, failures, half_done, memory, killed, busy, called_off)
+main(used, failures, half_done, memory, killed, busy, called_off)
