@@ -75,8 +75,9 @@ static void key_text(struct line *l, const char *k, const char *s)
 static void put_num(struct line *l, uint64_t v)
 {
 	char num[DECIMAL_MAX];
+	size_t n = decimal_put(num, v, 1);
 
-	put_n(l, num, decimal_put(num, v, 1));
+	put_n(l, num, n);
 }
 
 static void key_num(struct line *l, const char *k, uint64_t v)

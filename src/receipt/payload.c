@@ -81,8 +81,9 @@ static void put_char(struct payload *t, char c)
 static void put_decimal(struct payload *t, uint64_t v)
 {
 	char s[DECIMAL_MAX];
+	size_t n = decimal_put(s, v, 1);
 
-	payload_put(t, s, decimal_put(s, v, 1));
+	payload_put(t, s, n);
 }
 
 static void put_signed(struct payload *t, int64_t v)
