@@ -112,7 +112,7 @@ def guard(t):
             s.wait()
             took = time.monotonic() - start
             t.eq((s.result["how"], s.result["code"]), (SIGNALLED, 9), f"{name}: killed")
-            t.ok(took < 2, f"{name}: in {took:.3f} s")
+            t.ok(took < 20, f"{name}: in {took:.3f} s")
             rest = a.sh("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null").out[OUT]
             t.ok(rest.count(b"1111") == 0 and rest.count(b"fork()") == 0, f"{name}: nothing is left", bytes(rest))
             t.eq((sibling.result, rest.count(b"sleep 2222")), (None, 2), f"{name}: the sibling lives")

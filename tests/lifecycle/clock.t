@@ -2,8 +2,8 @@
 """A timeout kills everything within 100 ms of the clock, whatever the sandbox does.
 
 Measured from outside: from the start of brig until brig has ended and nothing of the sandbox lives. The
-start itself is allowed for by a run of `true`. A loaded machine can be late by itself, so the best of five
-counts.
+start itself is allowed for by a run of `true`. A loaded machine can be late by itself, for many seconds on end, so the best
+within a minute counts; who is always late fails.
 """
 import os
 import signal
@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from brigtest import case, done, eq, main, ok, until  # noqa: E402
 import reap  # noqa: E402
 
-TIMEOUT = 0.6
+TIMEOUT, MINUTE = 0.6, 60
 PY = "/usr/bin/python3"
 
 
@@ -34,8 +34,8 @@ def overrun(m, argv, opts):
 
 def on_time(m, argv, opts=()):
     base = min(m.run("--", "true").ms for _ in range(3)) / 1000
-    seen = []
-    for _ in range(5):
+    seen, end = [], time.monotonic() + MINUTE
+    while len(seen) < 5 or time.monotonic() < end:
         seen.append(round(overrun(m, argv, opts), 3))
         ok(seen[-1] > 0, f"ended early: {seen}")
         if seen[-1] <= 0.1 + base:
